@@ -1,0 +1,1 @@
+"""Everything that stands in for AWS on one machine."""

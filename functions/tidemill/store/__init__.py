@@ -1,0 +1,1 @@
+"""Postgres adapters: the only place that speaks SQL."""
