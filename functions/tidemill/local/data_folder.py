@@ -8,6 +8,7 @@ LocalPostgresError
 
 import fcntl
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import IO
@@ -15,6 +16,8 @@ from typing import IO
 from tidemill.local.os_user import OsUser
 
 MAJOR_VERSION = "18"
+_SHARED_MEMORY = "/dev/shm"
+_ROOM_BYTES = 4 * 2**30
 
 
 class LocalPostgresError(Exception):
@@ -44,10 +47,10 @@ class ServerDidNotStart(LocalPostgresError):
     code = "server_did_not_start"
 
 
-def usable_folder(wanted: Path | None, user: OsUser) -> Path:
-    """The folder, made if missing, that the server's user can enter; a new temporary one for None."""
+def usable_folder(wanted: Path | None, user: OsUser, *, durable: bool) -> Path:
+    """The folder, made if missing, that the server's user can enter; a new temporary one for None (in memory unless durable)."""
     if wanted is None:
-        folder = Path(tempfile.mkdtemp(prefix="tidemill-"))
+        folder = Path(tempfile.mkdtemp(prefix="tidemill-", dir=None if durable else _memory()))
         user.own(folder)
     else:
         folder = wanted.expanduser().absolute()
@@ -61,6 +64,15 @@ def usable_folder(wanted: Path | None, user: OsUser) -> Path:
     if shut is not None:
         raise DataFolderUnusable(folder, f"{shut} cannot be entered by the user the server runs as")
     return folder
+
+
+def _memory() -> str | None:
+    """A folder in memory with room for a server, where there is one: what is not synced need not meet a slow disk."""
+    try:
+        roomy = shutil.disk_usage(_SHARED_MEMORY).free >= _ROOM_BYTES
+    except OSError:
+        return None
+    return _SHARED_MEMORY if roomy and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else None
 
 
 def lock(folder: Path) -> IO[str]:

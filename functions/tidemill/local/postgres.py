@@ -72,7 +72,7 @@ class Server:
             self._user = server_user()
         except LookupError as error:
             raise ServerDidNotStart(str(error)) from None
-        self.data_dir = data_folder.usable_folder(data_dir, self._user)
+        self.data_dir = data_folder.usable_folder(data_dir, self._user, durable=fsync)
         self.log_path = self.data_dir / "server.log"
         self._cluster = self.data_dir / "cluster"
         self._lock: IO[str] | None = data_folder.lock(self.data_dir)

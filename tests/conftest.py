@@ -1,0 +1,95 @@
+"""Fixtures for every test. Nothing here starts a server before a test (or a second process of the run) needs one.
+
+database        connection string of a migrated database of the test's own
+conn            an autocommit connection to it
+empty_database  connection string of a database that was never migrated
+databases       makes more of both
+own_server      an embedded server of the test's own, to restart and to kill
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from harness import server as servers
+from harness.databases import Databases, Template, drop_template, make_template
+from psycopg import Connection
+from tidemill.local import postgres
+
+
+class Run:
+    """Server and template of a run: made once, by the process the others come from."""
+
+    def __init__(self, workerinput: dict[str, Any] | None) -> None:
+        self.worker = workerinput["workerid"] if workerinput else "main"
+        self._server: servers.TestServer | None = None
+        self._template = Template(*workerinput["tidemill_template"]) if workerinput else None
+
+    def template(self) -> Template:
+        if self._template is None:
+            self._server = servers.start()
+            self._template = make_template(self._server.dsn)
+        return self._template
+
+    def stop(self) -> None:
+        if self._server is not None:
+            if self._template is not None:
+                drop_template(self._template)
+            self._server.stop()
+
+
+RUN = pytest.StashKey[Run]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[RUN] = Run(getattr(config, "workerinput", None))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    template = node.config.stash[RUN].template()
+    node.workerinput["tidemill_template"] = (template.dsn, template.name)
+
+
+def pytest_report_header() -> str:
+    return f"database: {servers.kind()}"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if RUN in config.stash:
+        config.stash[RUN].stop()
+
+
+@pytest.fixture(scope="session")
+def databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
+    run = request.config.stash[RUN]
+    made = Databases(run.template(), run.worker)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database(databases: Databases) -> Iterator[str]:
+    dsn = databases.clone()
+    yield dsn
+    databases.drop(dsn)
+
+
+@pytest.fixture
+def empty_database(databases: Databases) -> Iterator[str]:
+    dsn = databases.empty()
+    yield dsn
+    databases.drop(dsn)
+
+
+@pytest.fixture
+def conn(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, autocommit=True, prepare_threshold=None) as connection:
+        yield connection
+
+
+@pytest.fixture
+def own_server() -> Iterator[postgres.Server]:
+    with postgres.start(None, fsync=False) as server:
+        yield server

@@ -1,0 +1,79 @@
+"""A database per test, cloned from one migrated template (about 20 ms on the embedded server)."""
+
+import itertools
+import os
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from tidemill.store.migrate import migrate
+
+
+@dataclass(frozen=True)
+class Template:
+    """The migrated database that all clones of a run come from, on the server of `dsn`."""
+
+    dsn: str
+    name: str
+
+
+def make_template(dsn: str) -> Template:
+    """A new migrated database on this server; its name is unlike any other run's."""
+    template = Template(dsn, f"tidemill_test_{os.getpid()}_{os.urandom(3).hex()}")
+    with _admin(dsn) as conn:
+        conn.execute(sql.SQL("create database {}").format(sql.Identifier(template.name)))
+        migrate(_dsn_of(dsn, template.name))
+        conn.execute(sql.SQL("alter database {} with allow_connections false").format(sql.Identifier(template.name)))
+    return template
+
+
+def drop_template(template: Template) -> None:
+    """Drop the template and what an interrupted test left of its clones."""
+    with _admin(template.dsn) as conn:
+        left = conn.execute("select datname from pg_database where starts_with(datname, %s)", [template.name]).fetchall()
+        for (name,) in left:
+            _drop(conn, name)
+
+
+class Databases:
+    """Makes and drops databases for one test process; `worker` keeps the processes' names apart."""
+
+    def __init__(self, template: Template, worker: str) -> None:
+        self._template = template
+        self._conn = _admin(template.dsn)
+        self._names = (f"{template.name}_{worker}_{number}" for number in itertools.count(1))
+
+    def clone(self) -> str:
+        """Connection URL of a new migrated database."""
+        return self._make(self._template.name)
+
+    def empty(self) -> str:
+        """Connection URL of a new database without a schema of ours."""
+        return self._make("template0")
+
+    def drop(self, dsn: str) -> None:
+        """Drop it, with whoever is still connected."""
+        _drop(self._conn, str(conninfo_to_dict(dsn)["dbname"]))
+
+    def close(self) -> None:
+        """End the connection that all this went over."""
+        self._conn.close()
+
+    def _make(self, source: str) -> str:
+        name = next(self._names)
+        statement = sql.SQL("create database {} template {} strategy file_copy")
+        self._conn.execute(statement.format(sql.Identifier(name), sql.Identifier(source)))
+        return _dsn_of(self._template.dsn, name)
+
+
+def _admin(dsn: str) -> psycopg.Connection:
+    return psycopg.connect(dsn, autocommit=True, prepare_threshold=None)
+
+
+def _drop(conn: psycopg.Connection, name: str) -> None:
+    conn.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def _dsn_of(dsn: str, database: str) -> str:
+    return make_conninfo(dsn, dbname=database)
