@@ -12,9 +12,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import Connection
+
 from harness import server as servers
 from harness.databases import Databases, Template, drop_template, make_template
-from psycopg import Connection
 from tidemill.local import postgres
 
 

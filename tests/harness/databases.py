@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
 from tidemill.store.migrate import migrate
 
 

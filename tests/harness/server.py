@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
+
 from tidemill.local import postgres
 
 URL_VARIABLE = "TIDEMILL_TEST_DATABASE_URL"
@@ -64,7 +65,7 @@ def docker_answers() -> bool:
 
 
 def _container() -> TestServer:
-    from testcontainers.postgres import PostgresContainer  # noqa: PLC0415  (a second to import, seldom needed)
+    from testcontainers.postgres import PostgresContainer
 
     container = PostgresContainer(IMAGE, driver=None).with_command("postgres -c fsync=off -c full_page_writes=off -c max_connections=300")
     container.start()

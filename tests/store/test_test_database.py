@@ -3,8 +3,9 @@
 import time
 from statistics import median
 
-from harness.databases import Databases
 from psycopg import Connection
+
+from harness.databases import Databases
 
 
 def test_database_per_test_is_migrated(conn: Connection) -> None:

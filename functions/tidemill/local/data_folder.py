@@ -13,14 +13,15 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
+from tidemill.domain.errors import TidemillError
 from tidemill.local.os_user import OsUser
 
 MAJOR_VERSION = "18"
-_SHARED_MEMORY = "/dev/shm"
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108  (a fresh mkdtemp inside it)
 _ROOM_BYTES = 4 * 2**30
 
 
-class LocalPostgresError(Exception):
+class LocalPostgresError(TidemillError):
     """Base of what the embedded server raises; `code` is stable."""
 
     code = "local_postgres"
@@ -87,7 +88,9 @@ def lock(folder: Path) -> IO[str]:
         held.seek(0)
         owner = held.read().strip()
         held.close()
-        raise DataFolderInUse(f"data folder {folder} is in use by process {owner or '?'}; stop it or choose another with --data-dir") from None
+        raise DataFolderInUse(
+            f"data folder {folder} is in use by process {owner or '?'}; stop it or choose another with --data-dir"
+        ) from None
     held.truncate(0)
     held.write(str(os.getpid()))
     held.flush()

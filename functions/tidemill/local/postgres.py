@@ -47,9 +47,7 @@ def binary(name: str) -> Path:
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin" / name
 
 
-def start(
-    data_dir: Path | None, *, port: int = 0, settings: Mapping[str, str] | None = None, fsync: bool = True
-) -> "Server":
+def start(data_dir: Path | None, *, port: int = 0, settings: Mapping[str, str] | None = None, fsync: bool = True) -> "Server":
     """A running server that accepts connections.
 
     data_dir: made if missing and kept by `stop()`; None = a temporary folder that `stop()` removes.

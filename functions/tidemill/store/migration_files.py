@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidemill.domain.errors import TidemillError
+
 _NAME = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9]+(?:_[a-z0-9]+)+)\.sql")
 _OUTSIDE = "-- tidemill: no-transaction"
 _TOKEN = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|;|[^-/'\"$;]+|.", re.DOTALL)
 
 
-class MigrationError(Exception):
+class MigrationError(TidemillError):
     """Base of what the migrator raises; `code` is stable."""
 
     code = "migration_failed"
