@@ -1,0 +1,1 @@
+"""What tidemill decides, without I/O, clock or chance: states, transitions, backoff, cron, limits, keys, errors."""

@@ -1,0 +1,27 @@
+"""Claim: due jobs go to a worker under leases."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tidemill.domain.errors import LeaseLost
+from tidemill.domain.jobs import ClaimedJob, ClaimRequest, Lease
+from tidemill.ports import ClaimStore
+
+
+def claim(store: ClaimStore, request: ClaimRequest, *, now: datetime | None = None) -> list[ClaimedJob]:
+    """At most `request.limit` jobs, each with a fresh token, fence + 1 and attempt + 1, in the order of API.md §3.
+
+    An empty list means that nothing is due and free at this moment in those queues.
+    """
+    if request.limit < 1 or not request.queues:
+        return []
+    return store.claim(request, now=now)
+
+
+def start(store: ClaimStore, lease: Lease, *, now: datetime | None = None) -> datetime:
+    """When the claimed job began (an earlier start stays). LeaseLost if the lease is not ours."""
+    began = store.start(lease, now=now)
+    if began is None:
+        raise LeaseLost(lease.job_id)
+    return began

@@ -1,0 +1,39 @@
+"""Enqueue: jobs come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from tidemill.domain import keys
+from tidemill.domain.errors import Fault, IdempotencyConflict, Invalid, NotFound
+from tidemill.domain.jobs import Enqueued, JobSpec
+from tidemill.ports import EnqueueStore
+
+
+def enqueue(
+    store: EnqueueStore, project_id: str, jobs: Sequence[JobSpec], *, atomic: bool = True, now: datetime | None = None
+) -> list[Enqueued]:
+    """One result per job, in order: the new job, or the one that answers for its key, or (not `atomic`) what is wrong with it.
+
+    `atomic`: all or nothing; any refused job raises Invalid listing every one, or IdempotencyConflict for a single job's key.
+    The jobs are checked for shape already (http.models or tidemill.enqueue do); here only what needs the database can fail.
+    """
+    if not jobs:
+        return []
+    with store.transaction():
+        results = store.enqueue(project_id, keys.compact_json([dict(job) for job in jobs]), atomic=atomic, now=now)
+        refused = [r for r in results if r.code is not None]
+        if atomic and refused:
+            if len(jobs) == 1 and refused[0].code == IdempotencyConflict.code:
+                raise IdempotencyConflict(f"idempotency_key: {refused[0].message}")
+            raise Invalid([Fault(("jobs", r.position, r.field or ""), r.message or "") for r in refused])
+    return results
+
+
+def rerun(store: EnqueueStore, project_id: str, job_id: str, *, now: datetime | None = None) -> Enqueued:
+    """A fresh copy of a stored job, due now, without its keys. NotFound if the project has no such job."""
+    spec = store.spec_of(project_id, job_id)
+    if spec is None:
+        raise NotFound("job", job_id)
+    return enqueue(store, project_id, [spec], now=now)[0]

@@ -1,0 +1,61 @@
+"""Tick: one scheduler pass, phase by phase, each bounded, in its own transaction, and isolated from the others' faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.jobs import PhaseReport
+from tidemill.engine.promote import promote_due
+from tidemill.engine.prune import prune
+from tidemill.engine.reap import reap
+from tidemill.ports import Rolls, SweepStore
+
+BATCH = 500
+Clock = Callable[[], float]
+
+
+def tick(store: SweepStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000, now: datetime | None = None) -> list[PhaseReport]:
+    """What each phase did. A phase repeats while it finds a full batch and the budget lasts; `backlog` says that more is left.
+
+    Any number of passes may run at once. A phase that fails is reported by the kind of its error and the next one runs.
+    `clock` is a monotonic clock in seconds, only for the budget.
+    """
+    deadline = clock() + budget_ms / 1000
+    phases: list[tuple[str, Callable[[], Mapping[str, int]], str | None]] = [
+        ("promote", lambda: promote_due(store, now=now), None),
+        ("reap", lambda: _reaped(store, roll, now), "expired"),
+        ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
+    ]
+    return [_run(name, phase, unit, clock, deadline) for name, phase, unit in phases]
+
+
+def _reaped(store: SweepStore, roll: Rolls, now: datetime | None) -> Mapping[str, int]:
+    done = reap(store, limit=BATCH, roll=roll, now=now)
+    return {
+        "expired": done.expired,
+        "retried": done.retried,
+        "dead": done.dead,
+        "cancelled": done.cancelled,
+        "quarantined": done.quarantined,
+    }
+
+
+def _run(name: str, phase: Callable[[], Mapping[str, int]], unit: str | None, clock: Clock, deadline: float) -> PhaseReport:
+    began, total = clock(), dict[str, int]()
+    report = PhaseReport(name, total)
+    try:
+        while True:
+            counts = phase()
+            for key, value in counts.items():
+                total[key] = total.get(key, 0) + value
+            report.backlog = unit is not None and counts[unit] >= BATCH
+            if not report.backlog or clock() >= deadline:
+                break
+    except TidemillError as error:
+        report.error = error.code
+    except Exception as error:  # noqa: BLE001 - one broken phase must not stop the others
+        report.error = type(error).__name__
+    report.duration_ms = int((clock() - began) * 1000)
+    return report

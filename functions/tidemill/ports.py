@@ -1,0 +1,202 @@
+"""What the engine asks of the world. `store/` fulfils it on Postgres; every method is one bounded statement unless it says otherwise.
+
+`now` is a test's clock; None means the database's own at that statement, which is the only clock that decides in production.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from tidemill.domain.jobs import (
+    ClaimedJob,
+    ClaimRequest,
+    Edit,
+    Ended,
+    Enqueued,
+    Heartbeat,
+    JobSpec,
+    Lease,
+    LeaseBeat,
+    Leased,
+    LogLine,
+    Move,
+    Registration,
+)
+from tidemill.domain.transitions import State
+
+
+class Transactions(Protocol):
+    """Groups the statements within it; nests as a no-op. Leaves nothing behind when the body raises."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Opens it, or joins the one that is open."""
+
+
+class EnqueueStore(Transactions, Protocol):
+    """Creates jobs."""
+
+    def enqueue(self, project_id: str, jobs_json: str, *, atomic: bool, now: datetime | None) -> list[Enqueued]:
+        """One row per job of the JSON array, in order. With `atomic` and any fault nothing is inserted, but keys
+        may have been taken: the caller must roll back.
+        """
+
+    def spec_of(self, project_id: str, job_id: str) -> JobSpec | None:
+        """The create fields of a stored job, without its keys; None if the project has no such job."""
+
+
+class ClaimStore(Protocol):
+    """Hands out leases."""
+
+    def claim(self, request: ClaimRequest, *, now: datetime | None) -> list[ClaimedJob]:
+        """Moves due entries into leases."""
+
+    def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
+        """When the job began, or None if the lease is not ours."""
+
+
+class SettleStore(Transactions, Protocol):
+    """Ends attempts."""
+
+    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> set[str]:
+        """Completes by (lease, result JSON, digest); the job ids whose lease was ours."""
+
+    def leased(self, leases: Sequence[Lease]) -> list[Leased]:
+        """Locks those of `leases` that are ours, in job_id order, with what `decide` needs."""
+
+    def expired(self, limit: int, *, now: datetime | None) -> list[Leased]:
+        """Locks at most `limit` leases that have run out; skips those that somebody is settling."""
+
+    def settle(self, moves: Sequence[Move], *, now: datetime | None) -> dict[str, State]:
+        """Applies decided moves; job id → new state for every lease that was ours."""
+
+    def ended(self, leases: Sequence[Lease]) -> list[Ended]:
+        """Those of `leases` whose attempt has ended with a history row."""
+
+
+class HeartbeatStore(Transactions, Protocol):
+    """Keeps leases and workers alive."""
+
+    def extend(self, leases: Sequence[Lease], *, now: datetime | None) -> list[LeaseBeat]:
+        """Extends what is ours, never shortens, never waits."""
+
+    def beat(self, project_id: str, worker_id: str, beat: Heartbeat, *, now: datetime | None) -> str | None:
+        """Notes the sign of life and takes the command that waits, if any. An unknown worker is no error."""
+
+    def register(self, project_id: str, worker_id: str, registration: Registration, *, now: datetime | None) -> list[str]:
+        """Adds the worker; the ids of its queues that exist."""
+
+    def deregister(self, project_id: str, worker_id: str) -> bool:
+        """Removes the worker's row; False if there was none."""
+
+    def leases_of(self, project_id: str, worker_id: str, limit: int) -> list[Lease]:
+        """At most `limit` leases that the worker holds, in job_id order."""
+
+    def command(self, project_id: str, worker_id: str, command: str) -> bool:
+        """Leaves a command for the worker's next heartbeat; False if there is no such worker."""
+
+
+class ReportStore(Protocol):
+    """Writes what a running job says. Each returns False (or None) and writes nothing if the lease is not ours."""
+
+    def progress(self, lease: Lease, current: int, total: int | None, message: str | None, *, now: datetime | None) -> bool:
+        """Stores how far the job is."""
+
+    def checkpoint(self, lease: Lease, data_json: str, cursor: str | None, *, now: datetime | None) -> bool:
+        """Stores what the next attempt starts from."""
+
+    def output(self, lease: Lease, data_json: str, *, now: datetime | None) -> bool:
+        """Stores a partial result."""
+
+    def logs(self, lease: Lease, lines: Sequence[LogLine], *, keep: int) -> int | None:
+        """How many of the lines were stored; a job keeps at most `keep`."""
+
+    def hold_lease(self, project_id: str, lease: Lease) -> tuple[str | None, str | None] | None:
+        """Locks the lease until the transaction ends; its job's (traceparent, tracestate)."""
+
+
+class OperateStore(Transactions, Protocol):
+    """Moves single jobs by hand. Each returns False if the job was not where the move starts."""
+
+    def state(self, project_id: str, job_id: str) -> tuple[State, Lease | None] | None:
+        """The job's state and, if leased, its lease; None if the project has no such job."""
+
+    def cancel_entry(self, project_id: str, job_id: str, reason: str, *, now: datetime | None) -> bool:
+        """Cancels a scheduled or queued job."""
+
+    def cancel_waiting(self, project_id: str, job_id: str, phase: str, reason: str, *, now: datetime | None) -> bool:
+        """Cancels a job in that phase (waiting or quarantined)."""
+
+    def request_cancel(self, project_id: str, job_id: str, *, now: datetime | None) -> Lease | None:
+        """Asks a leased job to stop; its lease."""
+
+    def take_hold(self, project_id: str, job_id: str) -> str | None:
+        """The job that holds a dead job's unique key after this (itself if it was free); None if it has none to take."""
+
+    def retry(self, project_id: str, job_id: str, *, by: str | None, now: datetime | None) -> bool:
+        """Puts a dead job back at its first attempt."""
+
+    def promote(self, project_id: str, job_id: str, *, now: datetime | None) -> bool:
+        """Lets a pending job go."""
+
+    def move_entry(
+        self,
+        project_id: str,
+        job_id: str,
+        *,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        only_ahead: bool = False,
+        now: datetime | None,
+    ) -> bool:
+        """Moves a scheduled or queued job; `only_ahead`: only one that is not due yet."""
+
+    def move_waiting(
+        self,
+        project_id: str,
+        job_id: str,
+        *,
+        run_at: datetime | None = None,
+        priority: int | None = None,
+        phases: Sequence[str] = ("waiting",),
+        now: datetime | None,
+    ) -> bool:
+        """Moves a job that has no entry."""
+
+    def edit(self, project_id: str, job_id: str, edit: Edit, *, now: datetime | None) -> bool:
+        """Changes what a job carries."""
+
+    def delete(self, project_id: str, job_ids: Sequence[str]) -> list[str]:
+        """Deletes those of the jobs that are not leased, with all that belongs to them; their ids."""
+
+
+class SweepStore(SettleStore, Protocol):
+    """What a scheduler pass sweeps. `limit` bounds every call."""
+
+    def ring(self, limit: int, *, now: datetime | None) -> tuple[int, int]:
+        """(due jobs seen, sleepers woken)."""
+
+    def prunable(self, limit: int, *, now: datetime | None) -> list[tuple[str, str]]:
+        """(project id, job id) of ended jobs whose retention is over."""
+
+    def delete(self, project_id: str, job_ids: Sequence[str]) -> list[str]:
+        """Deletes those of the jobs that are not leased; their ids."""
+
+    def prune_holds(self, limit: int, *, now: datetime | None) -> int:
+        """How many unique keys whose time is over were freed."""
+
+    def prune_workers(self, stale_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
+        """(workers, heartbeats) removed."""
+
+
+class WorkStore(ClaimStore, SettleStore, HeartbeatStore, Protocol):
+    """All of a worker's beat."""
+
+
+class Rolls(Protocol):
+    """Chance, handed in so that the domain has none: uniform in [0, 1)."""
+
+    def __call__(self) -> float:
+        """The next draw."""

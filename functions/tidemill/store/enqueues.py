@@ -1,0 +1,24 @@
+"""Jobs come in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from tidemill.domain.jobs import Enqueued, JobSpec
+from tidemill.store.base import Adapter
+
+
+class Enqueues(Adapter):
+    """Implements ports.EnqueueStore."""
+
+    def enqueue(self, project_id: str, jobs_json: str, *, atomic: bool, now: datetime | None) -> list[Enqueued]:
+        rows = self._rows("jobs/enqueue", {"project_id": project_id, "jobs": jobs_json, "atomic": atomic, "now": now})
+        return [Enqueued(*row) for row in rows]
+
+    def spec_of(self, project_id: str, job_id: str) -> JobSpec | None:
+        row = self._row("jobs/spec", {"project_id": project_id, "job_id": job_id})
+        if row is None:
+            return None
+        spec: dict[str, Any] = row[0]
+        return {k: v for k, v in spec.items() if v is not None}

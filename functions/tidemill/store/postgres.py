@@ -1,0 +1,15 @@
+"""The store: every port's adapter on one connection."""
+
+from __future__ import annotations
+
+from tidemill.store.claims import Claims
+from tidemill.store.enqueues import Enqueues
+from tidemill.store.heartbeats import Heartbeats
+from tidemill.store.operates import Operates
+from tidemill.store.reports import Reports
+from tidemill.store.settles import Settles
+from tidemill.store.sweeps import Sweeps
+
+
+class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Sweeps):
+    """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

@@ -1,0 +1,75 @@
+"""Attempts end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from tidemill.domain import backoff, limits
+from tidemill.domain.backoff import RetryPolicy, Strategy
+from tidemill.domain.jobs import Ended, Lease, Leased, Move
+from tidemill.domain.keys import compact_json
+from tidemill.domain.transitions import State
+from tidemill.store.base import Adapter
+
+
+class Settles(Adapter):
+    """Implements ports.SettleStore."""
+
+    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> set[str]:
+        rows = self._rows(
+            "transitions/complete",
+            {
+                "job_ids": [lease.job_id for lease, _, _ in acks],
+                "tokens": [lease.lease_token for lease, _, _ in acks],
+                "results": [result for _, result, _ in acks],
+                "digests": [digest for _, _, digest in acks],
+                "now": now,
+            },
+        )
+        return {row[0] for row in rows}
+
+    def leased(self, leases: Sequence[Lease]) -> list[Leased]:
+        return [_leased(row) for row in self._rows("leases/leased", _pairs(leases))]
+
+    def expired(self, limit: int, *, now: datetime | None) -> list[Leased]:
+        return [_leased(row) for row in self._rows("leases/expired", {"limit": limit, "now": now})]
+
+    def settle(self, moves: Sequence[Move], *, now: datetime | None) -> dict[str, State]:
+        items = [_item(move) for move in sorted(moves, key=lambda m: m.lease)]
+        rows = self._rows("transitions/settle", {"moves": compact_json(items), "keep": limits.EXECUTIONS_KEPT, "now": now})
+        return {row[0]: State(row[1]) for row in rows}
+
+    def ended(self, leases: Sequence[Lease]) -> list[Ended]:
+        return [Ended(*row) for row in self._rows("leases/acked", _pairs(leases))]
+
+
+def _pairs(leases: Sequence[Lease]) -> dict[str, Any]:
+    return {"job_ids": [lease.job_id for lease in leases], "tokens": [lease.lease_token for lease in leases]}
+
+
+def _item(move: Move) -> dict[str, Any]:
+    step, failure = move.transition, move.failure
+    return {
+        "job_id": move.lease.job_id,
+        "token": move.lease.lease_token,
+        "to": step.to.value,
+        "status": step.status.value,
+        "attempt_count": step.attempt_count,
+        "crash_count": step.crash_count,
+        "delay_ms": step.delay_ms,
+        "reason": step.reason,
+        "error_class": failure.error_class if failure else None,
+        "error_message": failure.message if failure else None,
+        "error_stack": failure.stack if failure else None,
+        "exit_code": move.exit_code,
+        "digest": move.digest,
+    }
+
+
+def _leased(row: tuple[Any, ...]) -> Leased:
+    job_id, token, attempt, override, cancel, crashes, strategy, base, multiplier, cap, most, jitter, inline = row
+    policy = RetryPolicy(Strategy(strategy), base, multiplier, cap, most, jitter) if strategy else backoff.DEFAULT
+    policy = backoff.merged(policy, inline if isinstance(inline, dict) else None)
+    return Leased(Lease(job_id, token), attempt, override or policy.max_attempts, cancel, crashes, policy)

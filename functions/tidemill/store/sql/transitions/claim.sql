@@ -1,0 +1,74 @@
+-- Claim: moves up to %(limit)s due entries into leases and returns whole jobs, in one statement and one round trip.
+-- Parameters: project_id uuid; queues text[] (names); job_types text[] or null; worker_id uuid; lease_ms bigint or null
+--   (null = the queue's visibility timeout); start boolean (begin at once: running, else claimed); limit integer 1…500;
+--   since_queues uuid[], since_priorities smallint[], since_at timestamptz[]: watermarks, below which nothing is looked for;
+--   now timestamptz or null (the statement's own time).
+-- Order: queues by priority, equal ones drawn by weight (Efraimidis & Spirakis 2006: smallest -ln(u)/w first); then job
+--   priority desc, run_at, id. Levels come from queue_levels, because searching them in the index would walk dead rows.
+-- Rows: one per claimed job, in that order. Locks: entries (skip locked) -> leases (insert) -> unique_holds (by key).
+with queues as materialized (
+    select q.id, q.name, q.visibility_timeout_secs, q.default_retry_policy_id,
+           row_number() over (order by q.priority desc, -ln(1.0 - random()) / q.weight) as place
+    from tidemill.queues q
+    where q.project_id = %(project_id)s::uuid and q.name = any(%(queues)s::text[]) and not q.is_paused
+), levels as materialized (
+    select q.place, l.queue_id, l.priority, coalesce(s.since, '-infinity'::timestamptz) as since
+    from queues q
+    join tidemill.queue_levels l on l.queue_id = q.id
+    left join unnest(%(since_queues)s::uuid[], %(since_priorities)s::smallint[], %(since_at)s::timestamptz[]) as s (queue_id, priority, since)
+        on s.queue_id = l.queue_id and s.priority = l.priority
+    order by q.place, l.priority desc
+), taken as (
+    delete from tidemill.job_queue_entries e
+    where e.ctid = any(array(
+        select c.ctid
+        from levels l
+        cross join lateral (
+            select d.ctid
+            from tidemill.job_queue_entries d
+            where d.queue_id = l.queue_id and d.priority = l.priority and d.run_at >= l.since
+              and d.run_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
+              and (%(job_types)s::text[] is null
+                   or exists (select 1 from tidemill.jobs j where j.id = d.job_id and j.job_type = any(%(job_types)s::text[])))
+            order by d.run_at, d.job_id
+            limit %(limit)s::integer
+            for update skip locked
+        ) c
+        limit %(limit)s::integer))
+    returning e.queue_id, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight, e.concurrency_limit,
+              e.concurrency_key, e.partition_key, e.rate_class, e.sticky_worker
+), leased as (
+    insert into tidemill.job_leases (
+        job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
+        lease_ms, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
+    select t.job_id, gen_random_uuid(), t.queue_id, %(worker_id)s::uuid, t.attempt_count + 1, t.fence + 1, t.priority, t.traits, t.run_at,
+           n.now, case when %(start)s::boolean then n.now end, n.now + make_interval(secs => m.ms / 1000.0), m.ms,
+           t.weight, t.concurrency_limit, t.concurrency_key, t.partition_key, t.rate_class, t.sticky_worker
+    from taken t
+    join queues q on q.id = t.queue_id
+    cross join lateral (select coalesce(%(lease_ms)s::bigint, q.visibility_timeout_secs * 1000::bigint) as ms) m
+    cross join (select coalesce(%(now)s::timestamptz, statement_timestamp()) as now) n
+    returning job_id, lease_token, queue_id, attempt, fence, priority, run_at, lease_expires_at
+), begun as (
+    -- a unique key with window "pending" is free once its job begins
+    delete from tidemill.unique_holds h
+    where %(start)s::boolean and (h.project_id, h.kind, h.key) in (
+        select u.project_id, u.kind, u.key
+        from taken t
+        join tidemill.unique_holds u on u.job_id = t.job_id and u.kind = 'unique'
+        where t.traits & 2 <> 0
+        order by u.key
+        for update of u)
+)
+select l.job_id::text, l.lease_token::text, j.job_type::text, q.name::text as queue, j.payload::text, j.schema_version, j.headers::text,
+       l.attempt,
+       coalesce(j.max_attempts_override,
+           case when jsonb_typeof(j.retry_policy -> 'max_attempts') = 'number' then (j.retry_policy ->> 'max_attempts')::integer end,
+           p.max_attempts, 5) as max_attempts,
+       l.fence, l.lease_expires_at, j.timeout_ms, j.checkpoint::text, j.traceparent, j.tracestate,
+       l.queue_id::text, l.priority, l.run_at
+from leased l
+join tidemill.jobs j on j.id = l.job_id
+join queues q on q.id = l.queue_id
+left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
+order by q.place, l.priority desc, l.run_at, l.job_id

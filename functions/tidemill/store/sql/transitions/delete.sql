@@ -1,0 +1,26 @@
+-- Delete jobs with all that belongs to them, unless leased. Parameters: project_id uuid; job_ids uuid[] (sorted).
+-- Rows: the ids that were deleted. Locks: entries -> jobs -> executions -> unique_holds -> dead_letter_queue.
+with gone as (
+    delete from tidemill.job_queue_entries e
+    using tidemill.jobs j
+    where j.id = any(%(job_ids)s::uuid[]) and j.project_id = %(project_id)s::uuid
+      and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+    returning e.job_id
+), jobs as (
+    delete from tidemill.jobs j
+    where j.id = any(%(job_ids)s::uuid[]) and j.project_id = %(project_id)s::uuid
+      and (j.phase <> 'moving' or j.id in (select g.job_id from gone g)
+           or exists (select 1 from tidemill.job_executions x where x.job_id = j.id and x.status = 'completed'))
+    returning j.id
+), executions as (
+    delete from tidemill.job_executions x using jobs j where x.job_id = j.id
+), logs as (
+    delete from tidemill.job_logs g using jobs j where g.job_id = j.id
+), holds as (
+    delete from tidemill.unique_holds h using jobs j where h.job_id = j.id
+), dead as (
+    delete from tidemill.dead_letter_queue d using jobs j where d.job_id = j.id
+), edges as (
+    delete from tidemill.job_dependencies d using jobs j where d.job_id = j.id
+)
+select j.id::text from jobs j

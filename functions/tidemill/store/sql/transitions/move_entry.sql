@@ -1,0 +1,29 @@
+-- Move a scheduled or queued job to another time or priority. Parameters: project_id uuid; job_id uuid; run_at timestamptz or null (keep);
+--   priority smallint or null (keep); only_ahead boolean (move only a job that is not due yet); now timestamptz or null.
+-- A time behind the clock becomes now. Rows: one if the entry was there. Locks: entry -> jobs.
+with gone as (
+    delete from tidemill.job_queue_entries e
+    using tidemill.jobs j
+    where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid
+      and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+      and (not %(only_ahead)s::boolean or e.run_at > coalesce(%(now)s::timestamptz, statement_timestamp()))
+    returning e.*, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
+), target as (
+    select g.*, coalesce(%(priority)s::smallint, g.priority) as new_priority,
+           case when %(run_at)s::timestamptz is null then g.run_at else greatest(%(run_at)s::timestamptz, g.now) end as new_run_at
+    from gone g
+), entered as (
+    insert into tidemill.job_queue_entries (
+        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
+        rate_class, sticky_worker)
+    select t.queue_id, t.new_priority, t.new_run_at, t.job_id, t.attempt_count, t.fence, t.traits, t.weight, t.concurrency_limit,
+           t.concurrency_key, t.partition_key, t.rate_class, t.sticky_worker
+    from target t
+), levels as (
+    insert into tidemill.queue_levels (queue_id, priority) select t.queue_id, t.new_priority from target t on conflict do nothing
+)
+update tidemill.jobs j
+set run_at = t.new_run_at, priority = t.new_priority, updated_at = t.now
+from target t
+where j.id = t.job_id
+returning j.id::text

@@ -1,0 +1,29 @@
+"""What a scheduler pass sweeps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tidemill.store.base import Adapter
+
+
+class Sweeps(Adapter):
+    """Implements the rest of ports.SweepStore."""
+
+    def ring(self, limit: int, *, now: datetime | None) -> tuple[int, int]:
+        row = self._row("scheduler/ring", {"limit": limit, "now": now})
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    def prunable(self, limit: int, *, now: datetime | None) -> list[tuple[str, str]]:
+        done = self._rows("scheduler/prune_completed", {"limit": limit, "now": now})
+        rest = limit - len(done)
+        ended = self._rows("scheduler/prune_ended", {"limit": rest, "now": now}) if rest > 0 else []
+        return [(row[0], row[1]) for row in (*done, *ended)]
+
+    def prune_holds(self, limit: int, *, now: datetime | None) -> int:
+        row = self._row("scheduler/prune_holds", {"limit": limit, "now": now})
+        return int(row[0]) if row else 0
+
+    def prune_workers(self, stale_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
+        row = self._row("scheduler/prune_workers", {"stale_ms": stale_ms, "limit": limit, "now": now})
+        return (int(row[0]), int(row[1])) if row else (0, 0)

@@ -1,0 +1,214 @@
+-- Jobs, split by how often each part moves (docs/adr/0002): wide rows that a claim never writes, and narrow
+-- tables of which at most one holds a job at any time. Which one it is, is the job's state.
+
+create type tidemill.job_status as enum (
+    'pending', 'scheduled', 'queued', 'claimed', 'running', 'completed', 'cancelled', 'dead_letter', 'quarantined');
+-- What `jobs` itself remembers. moving = look at entries, leases and executions.
+create type tidemill.job_phase as enum ('waiting', 'moving', 'cancelled', 'dead_letter', 'quarantined');
+create type tidemill.execution_status as enum (
+    'completed', 'failed', 'snoozed', 'released', 'cancelled', 'crashed', 'lease_expired');
+create type tidemill.unique_window as enum ('pending', 'running', 'ttl');
+create type tidemill.parent_failure_rule as enum ('cancel', 'run', 'hold');
+create type tidemill.hold_kind as enum ('idempotency', 'unique');
+
+create table tidemill.jobs (
+    id uuid primary key,
+    project_id uuid not null,
+    queue_id uuid not null,
+    scheduled_job_id uuid,
+    scheduled_for timestamptz,
+    batch_id uuid,
+    job_type tidemill.name not null,
+    payload jsonb not null default '{}',
+    schema_version integer,
+    priority smallint not null default 0,
+    phase tidemill.job_phase not null,
+    is_held boolean not null default false,
+    run_at timestamptz not null,
+    idempotency_key text check (length(idempotency_key) between 1 and 255),
+    unique_key bytea check (length(unique_key) = 32),
+    unique_window tidemill.unique_window,
+    unique_until timestamptz,
+    retry_policy_id uuid,
+    retry_policy jsonb,
+    max_attempts_override integer check (max_attempts_override between 1 and 1000),
+    attempt_count integer not null default 0 check (attempt_count between 0 and 1000),
+    fence bigint not null default 0 check (fence >= 0),
+    crash_count integer not null default 0 check (crash_count >= 0),
+    timeout_ms bigint check (timeout_ms between 1 and 43200000),
+    concurrency_key text check (length(concurrency_key) <= 255),
+    concurrency_limit integer check (concurrency_limit between 1 and 1000000),
+    partition_key text check (length(partition_key) between 1 and 255),
+    weight integer not null default 1 check (weight between 1 and 1000000),
+    rate_class tidemill.name,
+    sticky_worker text check (length(sticky_worker) between 1 and 200),
+    fingerprint bytea check (length(fingerprint) = 32),
+    headers jsonb check (octet_length(headers::text) <= 16384),
+    tags text[] check (cardinality(tags) between 1 and 20),
+    principal_id text check (length(principal_id) <= 255),
+    correlation_id text check (length(correlation_id) <= 255),
+    traceparent text check (length(traceparent) <= 255),
+    tracestate text check (length(tracestate) <= 512),
+    trace_id text check (length(trace_id) <= 64),
+    on_parent_failure tidemill.parent_failure_rule,
+    pending_parents integer not null default 0 check (pending_parents >= 0),
+    progress_current bigint,
+    progress_total bigint,
+    progress_message text check (length(progress_message) <= 1000),
+    checkpoint jsonb,
+    checkpoint_cursor text check (length(checkpoint_cursor) <= 1000),
+    output jsonb,
+    error_class text check (length(error_class) <= 200),
+    error_message text check (length(error_message) <= 8192),
+    final_reason text check (length(final_reason) <= 200),
+    retention_ms bigint check (retention_ms between 0 and 315360000000),
+    retention_until timestamptz,
+    finalized_at timestamptz,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    constraint jobs_final_columns check ((phase in ('cancelled', 'dead_letter')) = (finalized_at is not null)),
+    constraint jobs_waiting_reason check (phase = 'waiting' or (pending_parents = 0 and not is_held)
+        or phase in ('cancelled', 'quarantined')),
+    constraint jobs_unique_columns check ((unique_key is null) = (unique_window is null)),
+    constraint jobs_ttl_columns check ((unique_window is not distinct from 'ttl') = (unique_until is not null)),
+    constraint jobs_concurrency_columns check ((concurrency_key is null) or (concurrency_limit is not null))
+) with (fillfactor = 95, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
+
+-- Lists walk (project, id): ids are UUIDv7 made in creation order, so this is created_at order.
+create index jobs_by_project on tidemill.jobs (project_id, id);
+-- The phases that `jobs` itself remembers are rare; a job on its normal way through touches none of these.
+create index jobs_by_phase on tidemill.jobs (project_id, phase, id) where phase <> 'moving';
+create index jobs_by_end on tidemill.jobs (project_id, finalized_at, id) where finalized_at is not null;
+create index jobs_by_retention on tidemill.jobs (retention_until) where finalized_at is not null;
+create index jobs_by_idempotency_key on tidemill.jobs (project_id, idempotency_key) where idempotency_key is not null;
+create index jobs_by_batch on tidemill.jobs (batch_id, id) where batch_id is not null;
+create index jobs_by_schedule on tidemill.jobs (scheduled_job_id, scheduled_for) where scheduled_job_id is not null;
+create index jobs_by_principal on tidemill.jobs (project_id, principal_id, id) where principal_id is not null;
+create index jobs_by_correlation on tidemill.jobs (project_id, correlation_id, id) where correlation_id is not null;
+create index jobs_by_fingerprint on tidemill.jobs (project_id, fingerprint, id) where fingerprint is not null;
+
+-- Jobs between which and a worker only time and the gates stand. Due is run_at <= now, exact to the moment.
+-- The primary key is the claim's order; jobs.priority and jobs.run_at always equal the entry's, so it also finds one job's entry.
+create table tidemill.job_queue_entries (
+    queue_id uuid not null,
+    priority smallint not null,
+    run_at timestamptz not null,
+    job_id uuid not null,
+    attempt_count integer not null default 0,
+    fence bigint not null default 0,
+    traits smallint not null default 0,
+    weight integer,
+    concurrency_limit integer,
+    concurrency_key text,
+    partition_key text,
+    rate_class text,
+    sticky_worker text,
+    primary key (queue_id, priority, run_at, job_id)
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+-- The lease is the row: deleting it by (job_id, lease_token) is guard, settle and fence in one.
+create table tidemill.job_leases (
+    job_id uuid primary key,
+    lease_token uuid not null,
+    queue_id uuid not null,
+    worker_id uuid,
+    attempt integer not null check (attempt between 1 and 1001),
+    fence bigint not null check (fence >= 1),
+    priority smallint not null,
+    traits smallint not null default 0,
+    run_at timestamptz not null,
+    claimed_at timestamptz not null,
+    started_at timestamptz,
+    lease_expires_at timestamptz not null check (lease_expires_at >= claimed_at),
+    lease_ms bigint not null check (lease_ms between 1000 and 43200000),
+    cancel_requested_at timestamptz,
+    weight integer,
+    concurrency_limit integer,
+    concurrency_key text,
+    partition_key text,
+    rate_class text,
+    sticky_worker text
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+create index job_leases_by_expiry on tidemill.job_leases (lease_expires_at);
+
+-- One row per ended attempt. id is the attempt's lease token; (job_id, fence) orders a job's attempts also after a retry from the dead letter.
+create table tidemill.job_executions (
+    job_id uuid not null,
+    fence bigint not null,
+    id uuid not null,
+    queue_id uuid not null,
+    worker_id uuid,
+    attempt_number integer not null,
+    status tidemill.execution_status not null,
+    exit_code integer,
+    ack_digest bigint,
+    queued_at timestamptz not null,
+    started_at timestamptz not null,
+    finished_at timestamptz not null,
+    duration_ms bigint not null,
+    created_at timestamptz not null default statement_timestamp(),
+    retention_until timestamptz,
+    result jsonb,
+    error_class text check (length(error_class) <= 200),
+    error_message text check (length(error_message) <= 8192),
+    error_stack text check (length(error_stack) <= 8192),
+    primary key (job_id, fence),
+    constraint job_executions_result check (result is null or status = 'completed')
+) with (autovacuum_vacuum_insert_scale_factor = 0.1);
+create index job_executions_completed on tidemill.job_executions (queue_id, finished_at, job_id) where status = 'completed' and retention_until is null;
+create index job_executions_kept on tidemill.job_executions (retention_until) where retention_until is not null;
+
+-- Who holds a unique key, or answers for an idempotency key. expires_at: free from then on (ttl window).
+create table tidemill.unique_holds (
+    project_id uuid not null,
+    kind tidemill.hold_kind not null,
+    key bytea not null check (length(key) = 32),
+    job_id uuid not null,
+    expires_at timestamptz,
+    request_hash bytea,
+    primary key (project_id, kind, key),
+    constraint unique_holds_request check ((kind = 'idempotency') = (request_hash is not null))
+);
+create index unique_holds_by_job on tidemill.unique_holds (job_id);
+
+create table tidemill.job_logs (
+    id bigint generated always as identity primary key,
+    execution_id uuid not null,
+    job_id uuid not null,
+    ts timestamptz not null,
+    level text not null check (level in ('debug', 'info', 'warning', 'error')),
+    message text not null check (length(message) <= 8192)
+);
+create index job_logs_by_job on tidemill.job_logs (job_id, id);
+
+create table tidemill.dead_letter_queue (
+    id uuid primary key,
+    job_id uuid not null,
+    project_id uuid not null,
+    queue_id uuid not null,
+    job_type text not null,
+    payload_snapshot jsonb not null,
+    failure_reason text not null,
+    attempt_count integer not null,
+    error_class text,
+    last_error text,
+    moved_at timestamptz not null,
+    resolved boolean not null default false,
+    resolved_by uuid,
+    resolved_at timestamptz,
+    resolution_action text check (resolution_action in ('retry', 'discard')),
+    note text check (length(note) <= 2000),
+    constraint dead_letter_queue_resolution check (resolved = (resolved_at is not null))
+);
+create index dead_letter_queue_by_job on tidemill.dead_letter_queue (job_id);
+create index dead_letter_queue_open on tidemill.dead_letter_queue (project_id, moved_at, id) where not resolved;
+
+-- Workers that wait for a doorbell. Lost in a crash without harm: they poll as well.
+create unlogged table tidemill.queue_sleepers (
+    queue_id uuid not null,
+    worker_id uuid not null,
+    since timestamptz not null default clock_timestamp(),
+    primary key (queue_id, worker_id)
+);
+create index queue_sleepers_by_worker on tidemill.queue_sleepers (worker_id);
+create index unique_holds_by_expiry on tidemill.unique_holds (expires_at) where expires_at is not null;
