@@ -3,10 +3,11 @@
 import itertools
 import os
 from dataclasses import dataclass
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from tidemill.store.migrate import migrate
 
@@ -77,4 +78,13 @@ def _drop(conn: psycopg.Connection, name: str) -> None:
 
 
 def _dsn_of(dsn: str, database: str) -> str:
-    return make_conninfo(dsn, dbname=database)
+    return as_url(dsn, dbname=database)
+
+
+def as_url(dsn: str, **changes: str) -> str:
+    """This connection string, whichever form it has, as a URL with some parameters changed."""
+    fields = {name: str(value) for name, value in {**conninfo_to_dict(dsn), **changes}.items()}
+    user, password, host, port, database = (quote(fields.pop(name, ""), safe="") for name in ("user", "password", "host", "port", "dbname"))
+    login = f"{user}:{password}@" if password else f"{user}@" if user else ""
+    query = f"?{urlencode(fields)}" if fields else ""
+    return f"postgresql://{login}{host}{':' + port if port else ''}/{database}{query}"

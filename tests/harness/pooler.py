@@ -13,7 +13,8 @@ import threading
 from types import TracebackType
 
 from psycopg import pq
-from psycopg.conninfo import make_conninfo
+
+from harness.databases import as_url
 
 _SSL_REQUEST, _GSS_REQUEST, _CANCEL = 80877103, 80877104, 80877102
 _ANSWERED = {b"Q", b"S", b"F"}  # Query, Sync, FunctionCall: each is answered by one ReadyForQuery
@@ -34,7 +35,7 @@ class Pooler:
             self._idle.put(_Backend(dsn))
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
-        self.dsn = make_conninfo(dsn, host="127.0.0.1", hostaddr="127.0.0.1", port=port, sslmode="disable", gssencmode="disable")
+        self.dsn = as_url(dsn, host="127.0.0.1", port=str(port), sslmode="disable", gssencmode="disable")
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 

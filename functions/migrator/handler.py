@@ -1,0 +1,37 @@
+"""Lambda behind a CDK custom resource: brings the stage's database to the version of this code.
+
+CloudFormation sends Create, Update and Delete; a direct invoke with `{}` migrates too. Delete leaves the data alone: who
+deletes a stack has not said that the jobs may go (the database's own deletion policy says that).
+"""
+
+from typing import Any
+
+import psycopg
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from tidemill.config import Settings
+from tidemill.store.migrate import current_version, migrate
+
+ANSWER_TIME_S = 10.0
+"""Kept back from the function's time, so that the reason of a failure still reaches CloudFormation."""
+
+logger = Logger(service="migrator")
+
+
+@logger.inject_lambda_context(log_event=False)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """What a CDK provider's onEvent handler answers: `PhysicalResourceId`, and in `Data` the versions applied and reached."""
+    settings = Settings.read()
+    resource_id = f"tidemill-schema-{settings.stage}"
+    if event.get("RequestType") == "Delete":
+        return {"PhysicalResourceId": event.get("PhysicalResourceId", resource_id)}
+    wait_s = max(1.0, context.get_remaining_time_in_millis() / 1000 - ANSWER_TIME_S)
+    with psycopg.connect(settings.needs_database(), prepare_threshold=None, autocommit=True, connect_timeout=5) as conn:
+        applied = migrate(conn, wait_s=wait_s)
+        version = current_version(conn)
+    logger.info("migrated", extra={"applied": [migration.name for migration in applied], "version": version})
+    return {
+        "PhysicalResourceId": resource_id,
+        "Data": {"Applied": [migration.version for migration in applied], "Version": version},
+    }

@@ -1,0 +1,51 @@
+"""The migrator's Lambda, as CloudFormation and people call it."""
+
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+
+from migrator.handler import handler
+from tidemill.store.migration_files import default_folder, read_folder
+
+NEWEST = read_folder(default_folder())[-1].version
+
+
+@dataclass
+class Context:
+    """The part of a Lambda context that the handler and the logger look at."""
+
+    function_name: str = "migrator"
+    memory_limit_in_mb: int = 256
+    invoked_function_arn: str = "arn:aws:lambda:eu-west-1:000000000000:function:migrator"
+    aws_request_id: str = "request"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+@pytest.mark.parametrize("request_type", ["Create", "Update", None])
+def test_an_empty_database_is_migrated(empty_database: str, monkeypatch: pytest.MonkeyPatch, request_type: str | None) -> None:
+    monkeypatch.setenv("TIDEMILL_DATABASE_URL", empty_database)
+    monkeypatch.setenv("TIDEMILL_STAGE", "prod")
+
+    first = handler({"RequestType": request_type} if request_type else {}, Context())
+    again = handler({"RequestType": "Update", "PhysicalResourceId": first["PhysicalResourceId"]}, Context())
+
+    assert first == {
+        "PhysicalResourceId": "tidemill-schema-prod",
+        "Data": {"Applied": list(range(1, NEWEST + 1)), "Version": NEWEST},
+    }
+    assert again == {"PhysicalResourceId": "tidemill-schema-prod", "Data": {"Applied": [], "Version": NEWEST}}
+
+
+def test_delete_leaves_the_data_alone(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMILL_DATABASE_URL", database)
+    assert handler({"RequestType": "Delete", "PhysicalResourceId": "of-old"}, Context()) == {"PhysicalResourceId": "of-old"}
+    with psycopg.connect(database) as conn:
+        assert conn.execute("select count(*) from tidemill.schema_migrations").fetchone() == (NEWEST,)
+
+
+def test_delete_needs_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIDEMILL_DATABASE_URL", raising=False)
+    assert handler({"RequestType": "Delete"}, Context()) == {"PhysicalResourceId": "tidemill-schema-local"}
