@@ -11,6 +11,7 @@ import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 USER_NAME = "tidemill"
 
@@ -28,7 +29,7 @@ class OsUser:
     uid: int | None = None
     gid: int | None = None
 
-    def popen_arguments(self) -> dict[str, object]:
+    def popen_arguments(self) -> dict[str, Any]:
         """Keyword arguments that make `subprocess` drop to this user."""
         if self.uid is None:
             return {}
@@ -52,13 +53,20 @@ class OsUser:
                 return folder
         return None
 
+    def may_run(self, program: Path) -> bool:
+        """May this user read and run the program?"""
+        return self._test('[ -r "$1" ] && [ -x "$1" ]', program)
+
     def _may_enter(self, folder: Path) -> bool:
-        # Asked of the kernel, as that user: modes alone do not tell (access lists, read-only mounts).
-        test = ["/bin/sh", "-c", 'cd -- "$1"', "sh", str(folder)]
         mode = folder.stat()
         if mode.st_mode & 0o001 and self.uid != mode.st_uid and self.gid != mode.st_gid:
             return True
-        return subprocess.run(test, capture_output=True, check=False, **self.popen_arguments()).returncode == 0  # type: ignore[call-overload,no-any-return]
+        return self._test('cd -- "$1"', folder)
+
+    def _test(self, condition: str, path: Path) -> bool:
+        """Ask the kernel as that user: modes alone do not tell (access lists, read-only mounts)."""
+        command = ["/bin/sh", "-c", condition, "sh", str(path)]
+        return subprocess.run(command, capture_output=True, check=False, cwd="/", **self.popen_arguments()).returncode == 0
 
     def _grant_enter(self, folder: Path) -> bool:
         try:

@@ -70,6 +70,10 @@ class Server:
             self._user = server_user()
         except LookupError as error:
             raise ServerDidNotStart(str(error)) from None
+        if shut := self._user.let_in(binary("postgres").parent):
+            raise ServerDidNotStart(f"{shut} cannot be entered by the user the server runs as; install in another folder")
+        if not self._user.may_run(binary("postgres")):
+            raise ServerDidNotStart(f"{binary('postgres')} cannot be run by the user the server runs as; give it mode 755")
         self.data_dir = data_folder.usable_folder(data_dir, self._user, durable=fsync)
         self.log_path = self.data_dir / "server.log"
         self._cluster = self.data_dir / "cluster"
