@@ -330,6 +330,100 @@ CREATE FUNCTION tidemill.job_fields() RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ARRAY['job_type'::text, 'queue'::text, 'payload'::text, 'schema_version'::text, 'priority'::text, 'run_at'::text, 'delay_ms'::text, 'hold'::text, 'idempotency_key'::text, 'unique'::text, 'concurrency'::text, 'retry_policy'::text, 'max_attempts'::text, 'timeout_ms'::text, 'partition_key'::text, 'weight'::text, 'rate_class'::text, 'sticky_worker'::text, 'tags'::text, 'headers'::text, 'traceparent'::text, 'tracestate'::text, 'retention_ms'::text];
 
+CREATE TABLE tidemill.jobs (
+    id uuid NOT NULL,
+    project_id uuid NOT NULL,
+    queue_id uuid NOT NULL,
+    scheduled_job_id uuid,
+    scheduled_for timestamp with time zone,
+    batch_id uuid,
+    job_type tidemill.name NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    schema_version integer,
+    priority smallint DEFAULT 0 NOT NULL,
+    phase tidemill.job_phase NOT NULL,
+    is_held boolean DEFAULT false NOT NULL,
+    run_at timestamp with time zone NOT NULL,
+    idempotency_key text,
+    unique_key bytea,
+    unique_window tidemill.unique_window,
+    unique_until timestamp with time zone,
+    retry_policy_id uuid,
+    retry_policy jsonb,
+    max_attempts_override integer,
+    attempt_count integer DEFAULT 0 NOT NULL,
+    fence bigint DEFAULT 0 NOT NULL,
+    crash_count integer DEFAULT 0 NOT NULL,
+    timeout_ms bigint,
+    concurrency_key text,
+    concurrency_limit integer,
+    partition_key text,
+    weight integer DEFAULT 1 NOT NULL,
+    rate_class tidemill.name,
+    sticky_worker text,
+    fingerprint bytea,
+    headers jsonb,
+    tags text[],
+    principal_id text,
+    correlation_id text,
+    traceparent text,
+    tracestate text,
+    trace_id text,
+    on_parent_failure tidemill.parent_failure_rule,
+    pending_parents integer DEFAULT 0 NOT NULL,
+    progress_current bigint,
+    progress_total bigint,
+    progress_message text,
+    checkpoint jsonb,
+    checkpoint_cursor text,
+    output jsonb,
+    error_class text,
+    error_message text,
+    final_reason text,
+    retention_ms bigint,
+    retention_until timestamp with time zone,
+    finalized_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT jobs_attempt_count_check CHECK (((attempt_count >= 0) AND (attempt_count <= 1000))),
+    CONSTRAINT jobs_checkpoint_cursor_check CHECK ((length(checkpoint_cursor) <= 1000)),
+    CONSTRAINT jobs_concurrency_columns CHECK (((concurrency_key IS NULL) OR (concurrency_limit IS NOT NULL))),
+    CONSTRAINT jobs_concurrency_key_check CHECK ((length(concurrency_key) <= 255)),
+    CONSTRAINT jobs_concurrency_limit_check CHECK (((concurrency_limit >= 1) AND (concurrency_limit <= 1000000))),
+    CONSTRAINT jobs_correlation_id_check CHECK ((length(correlation_id) <= 255)),
+    CONSTRAINT jobs_crash_count_check CHECK ((crash_count >= 0)),
+    CONSTRAINT jobs_error_class_check CHECK ((length(error_class) <= 200)),
+    CONSTRAINT jobs_error_message_check CHECK ((length(error_message) <= 8192)),
+    CONSTRAINT jobs_fence_check CHECK ((fence >= 0)),
+    CONSTRAINT jobs_final_columns CHECK (((phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'dead_letter'::tidemill.job_phase])) = (finalized_at IS NOT NULL))),
+    CONSTRAINT jobs_final_reason_check CHECK ((length(final_reason) <= 200)),
+    CONSTRAINT jobs_fingerprint_check CHECK ((length(fingerprint) = 32)),
+    CONSTRAINT jobs_headers_check CHECK ((octet_length((headers)::text) <= 16384)),
+    CONSTRAINT jobs_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
+    CONSTRAINT jobs_max_attempts_override_check CHECK (((max_attempts_override >= 1) AND (max_attempts_override <= 1000))),
+    CONSTRAINT jobs_partition_key_check CHECK (((length(partition_key) >= 1) AND (length(partition_key) <= 255))),
+    CONSTRAINT jobs_pending_parents_check CHECK ((pending_parents >= 0)),
+    CONSTRAINT jobs_principal_id_check CHECK ((length(principal_id) <= 255)),
+    CONSTRAINT jobs_progress_message_check CHECK ((length(progress_message) <= 1000)),
+    CONSTRAINT jobs_retention_ms_check CHECK (((retention_ms >= 0) AND (retention_ms <= '315360000000'::bigint))),
+    CONSTRAINT jobs_sticky_worker_check CHECK (((length(sticky_worker) >= 1) AND (length(sticky_worker) <= 200))),
+    CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) >= 1) AND (cardinality(tags) <= 20))),
+    CONSTRAINT jobs_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 43200000))),
+    CONSTRAINT jobs_trace_id_check CHECK ((length(trace_id) <= 64)),
+    CONSTRAINT jobs_traceparent_check CHECK ((length(traceparent) <= 255)),
+    CONSTRAINT jobs_tracestate_check CHECK ((length(tracestate) <= 512)),
+    CONSTRAINT jobs_ttl_columns CHECK (((NOT (unique_window IS DISTINCT FROM 'ttl'::tidemill.unique_window)) = (unique_until IS NOT NULL))),
+    CONSTRAINT jobs_unique_columns CHECK (((unique_key IS NULL) = (unique_window IS NULL))),
+    CONSTRAINT jobs_unique_key_check CHECK ((length(unique_key) = 32)),
+    CONSTRAINT jobs_waiting_reason CHECK (((phase = 'waiting'::tidemill.job_phase) OR ((pending_parents = 0) AND (NOT is_held)) OR (phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'quarantined'::tidemill.job_phase])))),
+    CONSTRAINT jobs_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
+)
+WITH (fillfactor='95', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.1');
+
+CREATE FUNCTION tidemill.job_traits(job tidemill.jobs) RETURNS smallint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((((CASE (job).unique_window WHEN 'running'::tidemill.unique_window THEN 1 WHEN 'pending'::tidemill.unique_window THEN 2 WHEN 'ttl'::tidemill.unique_window THEN 4 ELSE 0 END | CASE WHEN ((job).batch_id IS NOT NULL) THEN 8 ELSE 0 END) | CASE WHEN ((job).retention_ms IS NOT NULL) THEN 16 ELSE 0 END) | CASE WHEN (COALESCE(((job).concurrency_limit)::text, ((job).rate_class)::text, (job).partition_key, (job).sticky_worker) IS NOT NULL) THEN 32 ELSE 0 END))::smallint;
+
 CREATE FUNCTION tidemill.take_holds(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_skip integer[], p_now timestamp with time zone, OUT twins uuid[], OUT conflicts integer[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -652,96 +746,6 @@ CREATE TABLE tidemill.job_queue_entries (
     sticky_worker text
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
-
-CREATE TABLE tidemill.jobs (
-    id uuid NOT NULL,
-    project_id uuid NOT NULL,
-    queue_id uuid NOT NULL,
-    scheduled_job_id uuid,
-    scheduled_for timestamp with time zone,
-    batch_id uuid,
-    job_type tidemill.name NOT NULL,
-    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
-    schema_version integer,
-    priority smallint DEFAULT 0 NOT NULL,
-    phase tidemill.job_phase NOT NULL,
-    is_held boolean DEFAULT false NOT NULL,
-    run_at timestamp with time zone NOT NULL,
-    idempotency_key text,
-    unique_key bytea,
-    unique_window tidemill.unique_window,
-    unique_until timestamp with time zone,
-    retry_policy_id uuid,
-    retry_policy jsonb,
-    max_attempts_override integer,
-    attempt_count integer DEFAULT 0 NOT NULL,
-    fence bigint DEFAULT 0 NOT NULL,
-    crash_count integer DEFAULT 0 NOT NULL,
-    timeout_ms bigint,
-    concurrency_key text,
-    concurrency_limit integer,
-    partition_key text,
-    weight integer DEFAULT 1 NOT NULL,
-    rate_class tidemill.name,
-    sticky_worker text,
-    fingerprint bytea,
-    headers jsonb,
-    tags text[],
-    principal_id text,
-    correlation_id text,
-    traceparent text,
-    tracestate text,
-    trace_id text,
-    on_parent_failure tidemill.parent_failure_rule,
-    pending_parents integer DEFAULT 0 NOT NULL,
-    progress_current bigint,
-    progress_total bigint,
-    progress_message text,
-    checkpoint jsonb,
-    checkpoint_cursor text,
-    output jsonb,
-    error_class text,
-    error_message text,
-    final_reason text,
-    retention_ms bigint,
-    retention_until timestamp with time zone,
-    finalized_at timestamp with time zone,
-    created_at timestamp with time zone NOT NULL,
-    updated_at timestamp with time zone NOT NULL,
-    CONSTRAINT jobs_attempt_count_check CHECK (((attempt_count >= 0) AND (attempt_count <= 1000))),
-    CONSTRAINT jobs_checkpoint_cursor_check CHECK ((length(checkpoint_cursor) <= 1000)),
-    CONSTRAINT jobs_concurrency_columns CHECK (((concurrency_key IS NULL) OR (concurrency_limit IS NOT NULL))),
-    CONSTRAINT jobs_concurrency_key_check CHECK ((length(concurrency_key) <= 255)),
-    CONSTRAINT jobs_concurrency_limit_check CHECK (((concurrency_limit >= 1) AND (concurrency_limit <= 1000000))),
-    CONSTRAINT jobs_correlation_id_check CHECK ((length(correlation_id) <= 255)),
-    CONSTRAINT jobs_crash_count_check CHECK ((crash_count >= 0)),
-    CONSTRAINT jobs_error_class_check CHECK ((length(error_class) <= 200)),
-    CONSTRAINT jobs_error_message_check CHECK ((length(error_message) <= 8192)),
-    CONSTRAINT jobs_fence_check CHECK ((fence >= 0)),
-    CONSTRAINT jobs_final_columns CHECK (((phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'dead_letter'::tidemill.job_phase])) = (finalized_at IS NOT NULL))),
-    CONSTRAINT jobs_final_reason_check CHECK ((length(final_reason) <= 200)),
-    CONSTRAINT jobs_fingerprint_check CHECK ((length(fingerprint) = 32)),
-    CONSTRAINT jobs_headers_check CHECK ((octet_length((headers)::text) <= 16384)),
-    CONSTRAINT jobs_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
-    CONSTRAINT jobs_max_attempts_override_check CHECK (((max_attempts_override >= 1) AND (max_attempts_override <= 1000))),
-    CONSTRAINT jobs_partition_key_check CHECK (((length(partition_key) >= 1) AND (length(partition_key) <= 255))),
-    CONSTRAINT jobs_pending_parents_check CHECK ((pending_parents >= 0)),
-    CONSTRAINT jobs_principal_id_check CHECK ((length(principal_id) <= 255)),
-    CONSTRAINT jobs_progress_message_check CHECK ((length(progress_message) <= 1000)),
-    CONSTRAINT jobs_retention_ms_check CHECK (((retention_ms >= 0) AND (retention_ms <= '315360000000'::bigint))),
-    CONSTRAINT jobs_sticky_worker_check CHECK (((length(sticky_worker) >= 1) AND (length(sticky_worker) <= 200))),
-    CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) >= 1) AND (cardinality(tags) <= 20))),
-    CONSTRAINT jobs_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 43200000))),
-    CONSTRAINT jobs_trace_id_check CHECK ((length(trace_id) <= 64)),
-    CONSTRAINT jobs_traceparent_check CHECK ((length(traceparent) <= 255)),
-    CONSTRAINT jobs_tracestate_check CHECK ((length(tracestate) <= 512)),
-    CONSTRAINT jobs_ttl_columns CHECK (((NOT (unique_window IS DISTINCT FROM 'ttl'::tidemill.unique_window)) = (unique_until IS NOT NULL))),
-    CONSTRAINT jobs_unique_columns CHECK (((unique_key IS NULL) = (unique_window IS NULL))),
-    CONSTRAINT jobs_unique_key_check CHECK ((length(unique_key) = 32)),
-    CONSTRAINT jobs_waiting_reason CHECK (((phase = 'waiting'::tidemill.job_phase) OR ((pending_parents = 0) AND (NOT is_held)) OR (phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'quarantined'::tidemill.job_phase])))),
-    CONSTRAINT jobs_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
-)
-WITH (fillfactor='95', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.1');
 
 CREATE VIEW tidemill.job_states AS
  SELECT j.id,
@@ -1295,6 +1299,8 @@ CREATE INDEX queue_partitions_by_turn ON tidemill.queue_partitions USING btree (
 
 CREATE INDEX queue_samples_by_time ON tidemill.queue_samples USING btree (at);
 
+CREATE INDEX queue_sleepers_by_worker ON tidemill.queue_sleepers USING btree (worker_id);
+
 CREATE INDEX schedule_events_by_schedule ON tidemill.schedule_events USING btree (scheduled_job_id, id);
 
 CREATE INDEX scheduled_jobs_due ON tidemill.scheduled_jobs USING btree (next_run_at) WHERE (is_active AND (next_run_at IS NOT NULL));
@@ -1304,6 +1310,8 @@ CREATE INDEX sessions_by_expiry ON tidemill.sessions USING btree (expires_at);
 CREATE INDEX sessions_by_family ON tidemill.sessions USING btree (family_id);
 
 CREATE INDEX sessions_by_user ON tidemill.sessions USING btree (user_id);
+
+CREATE INDEX unique_holds_by_expiry ON tidemill.unique_holds USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE INDEX unique_holds_by_job ON tidemill.unique_holds USING btree (job_id);
 

@@ -3,6 +3,7 @@
 database        connection string of a migrated database of the test's own
 conn            an autocommit connection to it
 empty_database  connection string of a database that was never migrated
+pooler          a transaction pooler before the test's database (`pooler.dsn`, `pooler.violations`)
 databases       makes more of both
 own_server      an embedded server of the test's own, to restart and to kill
 """
@@ -16,6 +17,7 @@ from psycopg import Connection
 
 from harness import server as servers
 from harness.databases import Databases, Template, drop_template, make_template
+from harness.pooler import Pooler
 from tidemill.local import postgres
 
 
@@ -88,6 +90,12 @@ def empty_database(databases: Databases) -> Iterator[str]:
 def conn(database: str) -> Iterator[Connection]:
     with psycopg.connect(database, autocommit=True, prepare_threshold=None) as connection:
         yield connection
+
+
+@pytest.fixture
+def pooler(database: str) -> Iterator[Pooler]:
+    with Pooler(database) as served:
+        yield served
 
 
 @pytest.fixture

@@ -155,6 +155,7 @@ def test_a_pid_file_of_a_dead_server_is_no_obstacle(tmp_path: Path) -> None:
         pass
     for pid in (ended.pid, os.getpid()):  # ended; alive but something else
         pid_file.write_text("\n".join([str(pid), *lines[1:]]) + "\n")
+        pid_file.chmod(0o644)
         with postgres.start(tmp_path, fsync=False) as server:
             assert scalar(server.dsn, "select 1") == 1
 
