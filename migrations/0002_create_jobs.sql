@@ -52,6 +52,7 @@ create table tidemill.jobs (
     trace_id text check (length(trace_id) <= 64),
     on_parent_failure tidemill.parent_failure_rule,
     pending_parents integer not null default 0 check (pending_parents >= 0),
+    has_children boolean not null default false,
     progress_current bigint,
     progress_total bigint,
     progress_message text check (length(progress_message) <= 1000),

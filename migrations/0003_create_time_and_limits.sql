@@ -62,6 +62,8 @@ create table tidemill.job_batches (
     cancelled_jobs bigint not null default 0 check (cancelled_jobs >= 0),
     status tidemill.batch_status not null default 'open',
     callbacks jsonb not null default '{}',
+    fired text[] not null default '{}' check (fired <@ array['on_complete', 'on_success', 'on_failure']),
+    error text check (length(error) <= 2000),
     sealed_at timestamptz,
     finalized_at timestamptz,
     created_at timestamptz not null default clock_timestamp(),
@@ -69,6 +71,8 @@ create table tidemill.job_batches (
     constraint job_batches_sum check (completed_jobs + failed_jobs + cancelled_jobs <= total_jobs)
 );
 create index job_batches_by_project on tidemill.job_batches (project_id, id);
+create index job_batches_cancelling on tidemill.job_batches (finalized_at)
+    where status = 'cancelled' and completed_jobs + failed_jobs + cancelled_jobs < total_jobs;
 
 create table tidemill.job_dependencies (
     job_id uuid not null,
@@ -78,6 +82,8 @@ create table tidemill.job_dependencies (
     constraint job_dependencies_no_self check (job_id <> depends_on_job_id)
 );
 create index job_dependencies_by_parent on tidemill.job_dependencies (depends_on_job_id);
+-- Edges that still hold a child back: what a parent's end settles, and what the sweep looks through.
+create index job_dependencies_open on tidemill.job_dependencies (depends_on_job_id, job_id) where settled_at is null;
 
 create table tidemill.rate_classes (
     project_id uuid not null references tidemill.projects (id) on delete cascade,

@@ -39,10 +39,11 @@ left join tidemill.job_queue_entries e
 left join tidemill.job_executions x on x.job_id = j.id and x.status = 'completed';
 
 -- The claim's flags of a job, from its own columns: 1 holds its unique key until final, 2 until it starts, 4 until a time,
--- 8 member of a batch, 16 kept for a time of its own, 32 passes gates.
+-- 8 member of a batch, 16 kept for a time of its own, 32 passes gates, 64 others depend on it.
 create function tidemill.job_traits(job tidemill.jobs) returns smallint
 language sql immutable parallel safe
 return (case job.unique_window when 'running' then 1 when 'pending' then 2 when 'ttl' then 4 else 0 end
         | case when job.batch_id is not null then 8 else 0 end
         | case when job.retention_ms is not null then 16 else 0 end
-        | case when coalesce(job.concurrency_limit::text, job.rate_class, job.partition_key, job.sticky_worker) is not null then 32 else 0 end)::smallint;
+        | case when coalesce(job.concurrency_limit::text, job.rate_class, job.partition_key, job.sticky_worker) is not null then 32 else 0 end
+        | case when job.has_children then 64 else 0 end)::smallint;

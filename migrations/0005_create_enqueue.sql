@@ -114,6 +114,10 @@ declare
     v_ids uuid[];
     v_twins uuid[];
     v_conflicts integer[] := '{}';
+    v_family record;
+    v_pending integer[];
+    v_fates text[];
+    v_strangers text[];
 begin
     if jsonb_typeof(p_jobs) is distinct from 'array' then
         raise exception 'jobs must be a JSON array, not %', coalesce(jsonb_typeof(p_jobs), 'null') using errcode = 'TM422';
@@ -129,6 +133,13 @@ begin
         from tidemill.take_holds(p_project_id, p_jobs, v_ids, tidemill.unfit_jobs(p_project_id, p_jobs), v_now) as t;
     end if;
 
+    if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
+        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins);
+        v_pending := v_family.pending;
+        v_fates := v_family.fates;
+        v_strangers := v_family.faults;
+    end if;
+
     return query
     with given as materialized (
         select r.*, v_ids[r.ord] as id, v_twins[r.ord] as twin,
@@ -139,25 +150,30 @@ begin
             job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
             hold boolean, idempotency_key text, "unique" jsonb, concurrency jsonb, retry_policy jsonb, max_attempts integer,
             timeout_ms bigint, partition_key text, weight integer, rate_class text, sticky_worker text, tags text[],
-            headers jsonb, traceparent text, tracestate text, retention_ms bigint
+            headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid
         )) with ordinality as r (
             job_type, queue, payload, schema_version, priority, run_at, delay_ms,
             hold, idempotency_key, "unique", concurrency, retry_policy, max_attempts,
             timeout_ms, partition_key, weight, rate_class, sticky_worker, tags,
-            headers, traceparent, tracestate, retention_ms, ord)
+            headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, ord)
     ), checked as materialized (
-        select g.*, q.id as queue_id, p.id as policy_id,
+        select g.*, q.id as queue_id, p.id as policy_id, q.retention_cancelled_ms,
+               coalesce(v_pending[g.ord], 0) as parents, coalesce(v_fates[g.ord], '') as fate,
                case when q.id is null then 'queue' when q.is_closed then 'queue'
                     when jsonb_typeof(g.retry_policy) = 'string' and p.id is null then 'retry_policy'
-                    when (g.ord - 1)::integer = any(v_conflicts) then 'idempotency_key' end as bad_field,
+                    when (g.ord - 1)::integer = any(v_conflicts) then 'idempotency_key'
+                    when v_strangers[g.ord] is not null then split_part(v_strangers[g.ord], ': ', 1)
+                    when v_strangers is not null and g.twin = any(v_ids)
+                         and v_strangers[array_position(v_ids, g.twin)] is not null then 'unique' end as bad_field,
                case when jsonb_typeof(g."unique") = 'object' then coalesce(g."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window
         from given g
         left join tidemill.queues q on q.project_id = p_project_id and q.name = coalesce(g.queue, 'default')
         left join tidemill.retry_policies p on p.project_id = p_project_id and jsonb_typeof(g.retry_policy) = 'string'
             and p.name = g.retry_policy #>> '{}'
     ), fit as materialized (
-        select c.*, coalesce(c.hold, false) as held,
+        select c.*, coalesce(c.hold, false) or c.fate = 'hold' as held, coalesce(c.hold, false) or c.fate <> '' or c.parents > 0 as waits,
                (case c.hold_window when 'running' then 1 when 'pending' then 2 when 'ttl' then 4 else 0 end
+                | case when c.batch_id is not null then 8 else 0 end
                 | case when c.retention_ms is not null then 16 else 0 end
                 | case when c.concurrency is not null or c.rate_class is not null or c.partition_key is not null
                          or c.sticky_worker is not null then 32 else 0 end)::smallint as traits,
@@ -172,9 +188,10 @@ begin
             id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
             unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
             concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, headers, tags,
-            principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at)
+            principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
+            batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until)
         select f.id, p_project_id, f.queue_id, f.job_type, f.body, f.schema_version, f.level,
-               case when f.held then 'waiting' else 'moving' end::tidemill.job_phase, f.held, f.due_at, f.idempotency_key,
+               case when f.fate = 'cancel' then 'cancelled' when f.waits then 'waiting' else 'moving' end::tidemill.job_phase, f.held, f.due_at, f.idempotency_key,
                case when f.hold_window is not null then tidemill.unique_key(f.job_type, f.body, f."unique" -> 'by') end, f.hold_window,
                case when f.hold_window = 'ttl' then v_now + make_interval(secs => (f."unique" ->> 'ttl_ms')::double precision / 1000) end,
                f.policy_id, case when jsonb_typeof(f.retry_policy) = 'object' then f.retry_policy end, f.max_attempts, f.timeout_ms,
@@ -183,13 +200,16 @@ begin
                left(coalesce(f.body ->> 'principal_id', f.body ->> 'principal', f.body ->> 'user_id'), 255),
                left(coalesce(f.body ->> 'correlation_id', f.body ->> 'request_id'), 255),
                f.traceparent, f.tracestate, substr(f.traceparent, 4, 32), f.retention_ms,
-               v_now + make_interval(secs => (f.ord - 1) / 4096000.0), v_now
+               v_now + make_interval(secs => (f.ord - 1) / 4096000.0), v_now,
+               f.batch_id, f.on_parent_failure, f.parents,
+               case when f.fate = 'cancel' then 'parent_failed' end, case when f.fate = 'cancel' then v_now end,
+               case when f.fate = 'cancel' then v_now + make_interval(secs => coalesce(f.retention_ms, f.retention_cancelled_ms) / 1000.0) end
         from fit f
     ), entered as (
         insert into tidemill.job_queue_entries (
             queue_id, priority, run_at, job_id, traits, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
         select f.queue_id, f.level, f.due_at, f.id, f.traits, f.weight, f.conc_limit, f.conc_key, f.partition_key, f.rate_class, f.sticky_worker
-        from fit f where not f.held
+        from fit f where not f.waits
     ), levels as (
         insert into tidemill.queue_levels (queue_id, priority)
         select distinct f.queue_id, f.level from fit f
@@ -199,7 +219,7 @@ begin
         delete from tidemill.queue_sleepers s
         where (s.queue_id, s.worker_id) in (
             select w.queue_id, w.worker_id from tidemill.queue_sleepers w
-            where w.queue_id in (select f.queue_id from fit f where not f.held and f.due_at <= v_now)
+            where w.queue_id in (select f.queue_id from fit f where not f.waits and f.due_at <= v_now)
             limit 4 for update skip locked)
         returning s.worker_id
     )
@@ -208,9 +228,9 @@ begin
            case when f.id is null and c.twin is null then null
                 when f.id is null then coalesce(
                     (select t.status from tidemill.job_states t where t.id = c.twin),
-                    (select case when s.held then 'pending' when s.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status
+                    (select case when s.fate = 'cancel' then 'cancelled' when s.waits then 'pending' when s.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status
                      from fit s where s.id = c.twin))
-                when f.held then 'pending' when f.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status,
+                when f.fate = 'cancel' then 'cancelled' when f.waits then 'pending' when f.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status,
            c.twin is not null and c.bad_field is null,
            case c.bad_field when 'idempotency_key' then 'idempotency_conflict' when null then null
                 else case when c.bad_field is not null then 'validation_error' end end,
@@ -220,18 +240,28 @@ begin
                     then format('queue %s does not exist in this project: create it or use an existing one', coalesce(quote_literal(left(c.queue, 200)), '''default'''))
                     else format('queue %L is closed to new jobs: it is being removed', c.queue) end
                 when 'retry_policy' then format('retry policy %L does not exist in this project', left(c.retry_policy #>> '{}', 200))
-                when 'idempotency_key' then 'this idempotency key belongs to another request: use a new key, or send the first request unchanged' end
+                when 'idempotency_key' then 'this idempotency key belongs to another request: use a new key, or send the first request unchanged'
+                when 'unique' then 'the job of this call that takes the same key is refused'
+                else substr(v_strangers[c.ord], length(c.bad_field) + 3) end
     from checked c
     left join fit f on f.ord = c.ord
     where (select count(pg_notify('tidemill_' || replace(r.worker_id::text, '-', ''), '')) from rung r) >= 0
     order by c.ord;
+
+    if v_twins is not null and not p_atomic then
+        delete from tidemill.unique_holds h
+        where h.job_id = any(v_ids) and not exists (select 1 from tidemill.jobs j where j.id = h.job_id);
+    end if;
+    if v_family is not null then
+        perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);
+    end if;
 end $$;
 
 create function tidemill.job_fields() returns text[]
 language sql immutable parallel safe
 return array['job_type', 'queue', 'payload', 'schema_version', 'priority', 'run_at', 'delay_ms', 'hold', 'idempotency_key', 'unique',
     'concurrency', 'retry_policy', 'max_attempts', 'timeout_ms', 'partition_key', 'weight', 'rate_class', 'sticky_worker', 'tags',
-    'headers', 'traceparent', 'tracestate', 'retention_ms'];
+    'headers', 'traceparent', 'tracestate', 'retention_ms', 'ref', 'depends_on', 'on_parent_failure', 'batch_id'];
 
 -- For applications: the same job objects and rules as POST /v1/jobs/bulk with "atomic": true, inside the caller's transaction.
 -- A fault raises SQLSTATE TM422 (TM409 for an idempotency key of another request) naming the job, the field and the bound.
@@ -290,7 +320,7 @@ begin atomic
         ('weight', 'whole', 1, 1000000), ('retention_ms', 'whole', 0, 315360000000), ('run_at', 'instant', 0, 0),
         ('idempotency_key', 'text', 1, 255), ('partition_key', 'text', 1, 255), ('sticky_worker', 'text', 1, 200),
         ('traceparent', 'text', 1, 255), ('tracestate', 'text', 1, 512), ('hold', 'boolean', 0, 0),
-        ('tags', 'array', 0, 0), ('headers', 'object', 0, 0), ('unique', 'object', 0, 0), ('concurrency', 'object', 0, 0)
+        ('tags', 'array', 0, 0), ('depends_on', 'array', 0, 0), ('ref', 'text', 1, 200), ('on_parent_failure', 'text', 3, 6), ('batch_id', 'text', 36, 36), ('headers', 'object', 0, 0), ('unique', 'object', 0, 0), ('concurrency', 'object', 0, 0)
     ) as r (field, kind, low, high)
     cross join lateral (select e.job -> r.field as given, e.job ->> r.field as word) as v
     where case

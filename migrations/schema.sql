@@ -170,6 +170,10 @@ declare
     v_ids uuid[];
     v_twins uuid[];
     v_conflicts integer[] := '{}';
+    v_family record;
+    v_pending integer[];
+    v_fates text[];
+    v_strangers text[];
 begin
     if jsonb_typeof(p_jobs) is distinct from 'array' then
         raise exception 'jobs must be a JSON array, not %', coalesce(jsonb_typeof(p_jobs), 'null') using errcode = 'TM422';
@@ -185,6 +189,13 @@ begin
         from tidemill.take_holds(p_project_id, p_jobs, v_ids, tidemill.unfit_jobs(p_project_id, p_jobs), v_now) as t;
     end if;
 
+    if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
+        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins);
+        v_pending := v_family.pending;
+        v_fates := v_family.fates;
+        v_strangers := v_family.faults;
+    end if;
+
     return query
     with given as materialized (
         select r.*, v_ids[r.ord] as id, v_twins[r.ord] as twin,
@@ -195,25 +206,30 @@ begin
             job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
             hold boolean, idempotency_key text, "unique" jsonb, concurrency jsonb, retry_policy jsonb, max_attempts integer,
             timeout_ms bigint, partition_key text, weight integer, rate_class text, sticky_worker text, tags text[],
-            headers jsonb, traceparent text, tracestate text, retention_ms bigint
+            headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid
         )) with ordinality as r (
             job_type, queue, payload, schema_version, priority, run_at, delay_ms,
             hold, idempotency_key, "unique", concurrency, retry_policy, max_attempts,
             timeout_ms, partition_key, weight, rate_class, sticky_worker, tags,
-            headers, traceparent, tracestate, retention_ms, ord)
+            headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, ord)
     ), checked as materialized (
-        select g.*, q.id as queue_id, p.id as policy_id,
+        select g.*, q.id as queue_id, p.id as policy_id, q.retention_cancelled_ms,
+               coalesce(v_pending[g.ord], 0) as parents, coalesce(v_fates[g.ord], '') as fate,
                case when q.id is null then 'queue' when q.is_closed then 'queue'
                     when jsonb_typeof(g.retry_policy) = 'string' and p.id is null then 'retry_policy'
-                    when (g.ord - 1)::integer = any(v_conflicts) then 'idempotency_key' end as bad_field,
+                    when (g.ord - 1)::integer = any(v_conflicts) then 'idempotency_key'
+                    when v_strangers[g.ord] is not null then split_part(v_strangers[g.ord], ': ', 1)
+                    when v_strangers is not null and g.twin = any(v_ids)
+                         and v_strangers[array_position(v_ids, g.twin)] is not null then 'unique' end as bad_field,
                case when jsonb_typeof(g."unique") = 'object' then coalesce(g."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window
         from given g
         left join tidemill.queues q on q.project_id = p_project_id and q.name = coalesce(g.queue, 'default')
         left join tidemill.retry_policies p on p.project_id = p_project_id and jsonb_typeof(g.retry_policy) = 'string'
             and p.name = g.retry_policy #>> '{}'
     ), fit as materialized (
-        select c.*, coalesce(c.hold, false) as held,
+        select c.*, coalesce(c.hold, false) or c.fate = 'hold' as held, coalesce(c.hold, false) or c.fate <> '' or c.parents > 0 as waits,
                (case c.hold_window when 'running' then 1 when 'pending' then 2 when 'ttl' then 4 else 0 end
+                | case when c.batch_id is not null then 8 else 0 end
                 | case when c.retention_ms is not null then 16 else 0 end
                 | case when c.concurrency is not null or c.rate_class is not null or c.partition_key is not null
                          or c.sticky_worker is not null then 32 else 0 end)::smallint as traits,
@@ -228,9 +244,10 @@ begin
             id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
             unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
             concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, headers, tags,
-            principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at)
+            principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
+            batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until)
         select f.id, p_project_id, f.queue_id, f.job_type, f.body, f.schema_version, f.level,
-               case when f.held then 'waiting' else 'moving' end::tidemill.job_phase, f.held, f.due_at, f.idempotency_key,
+               case when f.fate = 'cancel' then 'cancelled' when f.waits then 'waiting' else 'moving' end::tidemill.job_phase, f.held, f.due_at, f.idempotency_key,
                case when f.hold_window is not null then tidemill.unique_key(f.job_type, f.body, f."unique" -> 'by') end, f.hold_window,
                case when f.hold_window = 'ttl' then v_now + make_interval(secs => (f."unique" ->> 'ttl_ms')::double precision / 1000) end,
                f.policy_id, case when jsonb_typeof(f.retry_policy) = 'object' then f.retry_policy end, f.max_attempts, f.timeout_ms,
@@ -239,13 +256,16 @@ begin
                left(coalesce(f.body ->> 'principal_id', f.body ->> 'principal', f.body ->> 'user_id'), 255),
                left(coalesce(f.body ->> 'correlation_id', f.body ->> 'request_id'), 255),
                f.traceparent, f.tracestate, substr(f.traceparent, 4, 32), f.retention_ms,
-               v_now + make_interval(secs => (f.ord - 1) / 4096000.0), v_now
+               v_now + make_interval(secs => (f.ord - 1) / 4096000.0), v_now,
+               f.batch_id, f.on_parent_failure, f.parents,
+               case when f.fate = 'cancel' then 'parent_failed' end, case when f.fate = 'cancel' then v_now end,
+               case when f.fate = 'cancel' then v_now + make_interval(secs => coalesce(f.retention_ms, f.retention_cancelled_ms) / 1000.0) end
         from fit f
     ), entered as (
         insert into tidemill.job_queue_entries (
             queue_id, priority, run_at, job_id, traits, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
         select f.queue_id, f.level, f.due_at, f.id, f.traits, f.weight, f.conc_limit, f.conc_key, f.partition_key, f.rate_class, f.sticky_worker
-        from fit f where not f.held
+        from fit f where not f.waits
     ), levels as (
         insert into tidemill.queue_levels (queue_id, priority)
         select distinct f.queue_id, f.level from fit f
@@ -255,7 +275,7 @@ begin
         delete from tidemill.queue_sleepers s
         where (s.queue_id, s.worker_id) in (
             select w.queue_id, w.worker_id from tidemill.queue_sleepers w
-            where w.queue_id in (select f.queue_id from fit f where not f.held and f.due_at <= v_now)
+            where w.queue_id in (select f.queue_id from fit f where not f.waits and f.due_at <= v_now)
             limit 4 for update skip locked)
         returning s.worker_id
     )
@@ -264,9 +284,9 @@ begin
            case when f.id is null and c.twin is null then null
                 when f.id is null then coalesce(
                     (select t.status from tidemill.job_states t where t.id = c.twin),
-                    (select case when s.held then 'pending' when s.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status
+                    (select case when s.fate = 'cancel' then 'cancelled' when s.waits then 'pending' when s.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status
                      from fit s where s.id = c.twin))
-                when f.held then 'pending' when f.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status,
+                when f.fate = 'cancel' then 'cancelled' when f.waits then 'pending' when f.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status,
            c.twin is not null and c.bad_field is null,
            case c.bad_field when 'idempotency_key' then 'idempotency_conflict' when null then null
                 else case when c.bad_field is not null then 'validation_error' end end,
@@ -276,11 +296,21 @@ begin
                     then format('queue %s does not exist in this project: create it or use an existing one', coalesce(quote_literal(left(c.queue, 200)), '''default'''))
                     else format('queue %L is closed to new jobs: it is being removed', c.queue) end
                 when 'retry_policy' then format('retry policy %L does not exist in this project', left(c.retry_policy #>> '{}', 200))
-                when 'idempotency_key' then 'this idempotency key belongs to another request: use a new key, or send the first request unchanged' end
+                when 'idempotency_key' then 'this idempotency key belongs to another request: use a new key, or send the first request unchanged'
+                when 'unique' then 'the job of this call that takes the same key is refused'
+                else substr(v_strangers[c.ord], length(c.bad_field) + 3) end
     from checked c
     left join fit f on f.ord = c.ord
     where (select count(pg_notify('tidemill_' || replace(r.worker_id::text, '-', ''), '')) from rung r) >= 0
     order by c.ord;
+
+    if v_twins is not null and not p_atomic then
+        delete from tidemill.unique_holds h
+        where h.job_id = any(v_ids) and not exists (select 1 from tidemill.jobs j where j.id = h.job_id);
+    end if;
+    if v_family is not null then
+        perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);
+    end if;
 end $_$;
 
 CREATE FUNCTION tidemill.instant(given text) RETURNS timestamp with time zone
@@ -310,7 +340,7 @@ CREATE FUNCTION tidemill.job_faults(jobs jsonb) RETURNS TABLE(pos integer, field
              WHEN 'array'::text THEN job_faults.jobs
              ELSE '[]'::jsonb
          END) WITH ORDINALITY e(job, ord)
-      CROSS JOIN ( VALUES ('job_type'::text,'name'::text,1,200), ('queue'::text,'name'::text,1,200), ('rate_class'::text,'name'::text,1,200), ('priority'::text,'whole'::text,'-32768'::integer,32767), ('schema_version'::text,'whole'::text,'-2147483648'::integer,2147483647), ('delay_ms'::text,'whole'::text,0,'315360000000'::bigint), ('max_attempts'::text,'whole'::text,1,1000), ('timeout_ms'::text,'whole'::text,1,43200000), ('weight'::text,'whole'::text,1,1000000), ('retention_ms'::text,'whole'::text,0,'315360000000'::bigint), ('run_at'::text,'instant'::text,0,0), ('idempotency_key'::text,'text'::text,1,255), ('partition_key'::text,'text'::text,1,255), ('sticky_worker'::text,'text'::text,1,200), ('traceparent'::text,'text'::text,1,255), ('tracestate'::text,'text'::text,1,512), ('hold'::text,'boolean'::text,0,0), ('tags'::text,'array'::text,0,0), ('headers'::text,'object'::text,0,0), ('unique'::text,'object'::text,0,0), ('concurrency'::text,'object'::text,0,0)) r(field, kind, low, high))
+      CROSS JOIN ( VALUES ('job_type'::text,'name'::text,1,200), ('queue'::text,'name'::text,1,200), ('rate_class'::text,'name'::text,1,200), ('priority'::text,'whole'::text,'-32768'::integer,32767), ('schema_version'::text,'whole'::text,'-2147483648'::integer,2147483647), ('delay_ms'::text,'whole'::text,0,'315360000000'::bigint), ('max_attempts'::text,'whole'::text,1,1000), ('timeout_ms'::text,'whole'::text,1,43200000), ('weight'::text,'whole'::text,1,1000000), ('retention_ms'::text,'whole'::text,0,'315360000000'::bigint), ('run_at'::text,'instant'::text,0,0), ('idempotency_key'::text,'text'::text,1,255), ('partition_key'::text,'text'::text,1,255), ('sticky_worker'::text,'text'::text,1,200), ('traceparent'::text,'text'::text,1,255), ('tracestate'::text,'text'::text,1,512), ('hold'::text,'boolean'::text,0,0), ('tags'::text,'array'::text,0,0), ('depends_on'::text,'array'::text,0,0), ('ref'::text,'text'::text,1,200), ('on_parent_failure'::text,'text'::text,3,6), ('batch_id'::text,'text'::text,36,36), ('headers'::text,'object'::text,0,0), ('unique'::text,'object'::text,0,0), ('concurrency'::text,'object'::text,0,0)) r(field, kind, low, high))
       CROSS JOIN LATERAL ( SELECT (e.job -> r.field) AS given,
              (e.job ->> r.field) AS word) v)
    WHERE
@@ -328,7 +358,7 @@ END;
 
 CREATE FUNCTION tidemill.job_fields() RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ARRAY['job_type'::text, 'queue'::text, 'payload'::text, 'schema_version'::text, 'priority'::text, 'run_at'::text, 'delay_ms'::text, 'hold'::text, 'idempotency_key'::text, 'unique'::text, 'concurrency'::text, 'retry_policy'::text, 'max_attempts'::text, 'timeout_ms'::text, 'partition_key'::text, 'weight'::text, 'rate_class'::text, 'sticky_worker'::text, 'tags'::text, 'headers'::text, 'traceparent'::text, 'tracestate'::text, 'retention_ms'::text];
+    RETURN ARRAY['job_type'::text, 'queue'::text, 'payload'::text, 'schema_version'::text, 'priority'::text, 'run_at'::text, 'delay_ms'::text, 'hold'::text, 'idempotency_key'::text, 'unique'::text, 'concurrency'::text, 'retry_policy'::text, 'max_attempts'::text, 'timeout_ms'::text, 'partition_key'::text, 'weight'::text, 'rate_class'::text, 'sticky_worker'::text, 'tags'::text, 'headers'::text, 'traceparent'::text, 'tracestate'::text, 'retention_ms'::text, 'ref'::text, 'depends_on'::text, 'on_parent_failure'::text, 'batch_id'::text];
 
 CREATE TABLE tidemill.jobs (
     id uuid NOT NULL,
@@ -371,6 +401,7 @@ CREATE TABLE tidemill.jobs (
     trace_id text,
     on_parent_failure tidemill.parent_failure_rule,
     pending_parents integer DEFAULT 0 NOT NULL,
+    has_children boolean DEFAULT false NOT NULL,
     progress_current bigint,
     progress_total bigint,
     progress_message text,
@@ -422,7 +453,243 @@ WITH (fillfactor='95', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_
 
 CREATE FUNCTION tidemill.job_traits(job tidemill.jobs) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ((((CASE (job).unique_window WHEN 'running'::tidemill.unique_window THEN 1 WHEN 'pending'::tidemill.unique_window THEN 2 WHEN 'ttl'::tidemill.unique_window THEN 4 ELSE 0 END | CASE WHEN ((job).batch_id IS NOT NULL) THEN 8 ELSE 0 END) | CASE WHEN ((job).retention_ms IS NOT NULL) THEN 16 ELSE 0 END) | CASE WHEN (COALESCE(((job).concurrency_limit)::text, ((job).rate_class)::text, (job).partition_key, (job).sticky_worker) IS NOT NULL) THEN 32 ELSE 0 END))::smallint;
+    RETURN (((((CASE (job).unique_window WHEN 'running'::tidemill.unique_window THEN 1 WHEN 'pending'::tidemill.unique_window THEN 2 WHEN 'ttl'::tidemill.unique_window THEN 4 ELSE 0 END | CASE WHEN ((job).batch_id IS NOT NULL) THEN 8 ELSE 0 END) | CASE WHEN ((job).retention_ms IS NOT NULL) THEN 16 ELSE 0 END) | CASE WHEN (COALESCE(((job).concurrency_limit)::text, ((job).rate_class)::text, (job).partition_key, (job).sticky_worker) IS NOT NULL) THEN 32 ELSE 0 END) | CASE WHEN (job).has_children THEN 64 ELSE 0 END))::smallint;
+
+CREATE FUNCTION tidemill.join_family(p_children integer[], p_parents uuid[], p_settled boolean[], p_ids uuid[], p_now timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+    insert into tidemill.job_dependencies (job_id, depends_on_job_id, settled_at)
+    select p_ids[p_children[i]], p_parents[i], case when p_settled[i] or j.phase = 'cancelled' then p_now end
+    from generate_subscripts(p_children, 1) as i
+    join tidemill.jobs j on j.id = p_ids[p_children[i]]
+    on conflict do nothing;
+
+    update tidemill.jobs j set has_children = true where j.id = any(p_ids) and j.id = any(p_parents) and not j.has_children;
+    update tidemill.job_queue_entries e set traits = e.traits | 64
+    from tidemill.jobs j
+    where j.id = any(p_ids) and j.has_children
+      and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id;
+
+    delete from tidemill.unique_holds h using tidemill.jobs j
+    where j.id = any(p_ids) and j.phase = 'cancelled' and h.job_id = j.id and h.kind = 'unique' and h.expires_at is null;
+
+    update tidemill.job_batches b
+    set total_jobs = b.total_jobs + m.born, cancelled_jobs = b.cancelled_jobs + m.cancelled, updated_at = p_now
+    from (select j.batch_id, count(*) as born, count(*) filter (where j.phase = 'cancelled') as cancelled
+          from tidemill.jobs j where j.id = any(p_ids) and j.batch_id is not null group by j.batch_id) m
+    where b.id = m.batch_id;
+end $$;
+
+CREATE FUNCTION tidemill.mark_parents(p_project_id uuid, p_parents uuid[]) RETURNS TABLE(parent uuid, standing text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_marked uuid[];
+    v_seen uuid[];
+begin
+    for v_try in 1..10 loop
+        v_seen := '{}';
+        with marked as (
+            update tidemill.job_queue_entries e set traits = e.traits | 64
+            from tidemill.jobs j
+            where j.id = any(p_parents) and j.project_id = p_project_id
+              and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+            returning e.job_id)
+        select array_agg(m.job_id) into v_marked from marked m;
+        v_seen := v_seen || v_marked;
+        with marked as (
+            update tidemill.job_leases l set traits = l.traits | 64
+            from tidemill.jobs j
+            where j.id = any(p_parents) and j.project_id = p_project_id and l.job_id = j.id
+            returning l.job_id)
+        select array_agg(m.job_id) into v_marked from marked m;
+        v_seen := v_seen || v_marked;
+        update tidemill.jobs j set has_children = true
+        where j.id in (select i.id from tidemill.jobs i where i.id = any(p_parents) and i.project_id = p_project_id order by i.id for no key update);
+        if not exists (
+            select 1 from tidemill.job_states s
+            where s.id = any(p_parents) and s.project_id = p_project_id
+              and s.status in ('scheduled', 'queued', 'claimed', 'running') and not (s.id = any(coalesce(v_seen, '{}'))))
+        then
+            return query
+            select s.id, case when s.status = 'completed' then 'completed'
+                              when s.status in ('cancelled', 'dead_letter', 'quarantined') then 'failed' else 'live' end
+            from tidemill.job_states s
+            where s.id = any(p_parents) and s.project_id = p_project_id;
+            return;
+        end if;
+    end loop;
+    raise exception 'the parents kept moving' using errcode = 'serialization_failure';
+end $$;
+
+CREATE FUNCTION tidemill.take_family(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_twins uuid[], OUT pending integer[], OUT fates text[], OUT faults text[], OUT edge_children integer[], OUT edge_parents uuid[], OUT edge_settled boolean[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $_$
+#variable_conflict use_variable
+declare
+    v_n integer := cardinality(p_ids);
+    v_row record;
+    v_refs jsonb;
+    v_children integer[] := '{}';   -- by edge: child's position
+    v_given uuid[] := '{}';         -- by edge: the parent's id
+    v_inside integer[] := '{}';     -- by edge: the parent's position in this call, or null
+    v_open integer[];               -- by position: parents in this call that are not ordered yet
+    v_first integer[];              -- by position: its first edge as a parent, in v_out
+    v_out integer[];
+    v_next integer[];
+    v_standing jsonb;
+    v_ready integer[] := '{}';
+    v_done integer := 0;
+    v_at integer;
+    v_edge integer;
+    v_how text;
+    v_rule text;
+begin
+    pending := array_fill(0, array[v_n]);
+    fates := array_fill(null::text, array[v_n]);
+    faults := array_fill(null::text, array[v_n]);
+    edge_children := '{}'; edge_parents := '{}'; edge_settled := '{}';
+
+    -- batches: one lock each, in id order
+    for v_row in
+        select b.id, b.status from tidemill.job_batches b
+        where b.project_id = p_project_id
+          and b.id in (select (e.job ->> 'batch_id')::uuid from jsonb_array_elements(p_jobs) as e (job) where e.job ->> 'batch_id' is not null)
+        order by b.id for no key update
+    loop
+        v_refs := coalesce(v_refs, '{}') || jsonb_build_object(v_row.id::text, v_row.status::text);
+    end loop;
+    for v_row in
+        select e.ord::integer as pos, lower(e.job ->> 'batch_id') as batch from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
+        where e.job ->> 'batch_id' is not null
+    loop
+        if coalesce(v_refs ->> v_row.batch, '') = '' then
+            faults[v_row.pos] := format('batch_id: no batch %L in this project', v_row.batch);
+        elsif v_refs ->> v_row.batch <> 'open' then
+            faults[v_row.pos] := format('batch_id: batch %s is %s; only an open batch takes jobs', v_row.batch, v_refs ->> v_row.batch);
+        end if;
+    end loop;
+
+    select coalesce(jsonb_object_agg(r.ref, r.pos), '{}') into v_refs
+    from (select e.job ->> 'ref' as ref, min(e.ord) as pos from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
+          where e.job ->> 'ref' is not null group by 1) r;
+
+    -- edges, each once
+    for v_row in
+        select e.ord::integer as pos, jsonb_typeof(e.job -> 'depends_on') as kind,
+               case when jsonb_typeof(e.job -> 'depends_on') = 'array' then jsonb_array_length(e.job -> 'depends_on') end as n
+        from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
+        where coalesce(jsonb_typeof(e.job -> 'depends_on'), 'null') <> 'null'
+    loop
+        if v_row.kind <> 'array' then
+            faults[v_row.pos] := 'depends_on: must be a list of job ids and {"ref": "…"} objects';
+        elsif v_row.n > 1000 then
+            faults[v_row.pos] := format('depends_on: %s parents; the limit is 1000', v_row.n);
+        end if;
+    end loop;
+    for v_row in
+        select distinct e.ord::integer as pos, case jsonb_typeof(d.parent) when 'string' then lower(d.parent #>> '{}') end as id,
+               case jsonb_typeof(d.parent) when 'object' then d.parent ->> 'ref' end as ref
+        from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
+        cross join lateral jsonb_array_elements(case jsonb_typeof(e.job -> 'depends_on') when 'array' then e.job -> 'depends_on' else '[]' end) as d (parent)
+        where faults[e.ord] is null
+        order by 1
+    loop
+        if v_row.ref is not null and v_refs ? v_row.ref then
+            v_at := (v_refs ->> v_row.ref)::integer;
+            if faults[v_at] is not null then
+                faults[v_row.pos] := format('depends_on: its parent %L is refused', left(v_row.ref, 200));
+            end if;
+            v_children := v_children || v_row.pos;
+            v_given := v_given || coalesce(p_twins[v_at], p_ids[v_at]);
+            v_inside := v_inside || case when p_twins[v_at] is null or p_twins[v_at] = any(p_ids)
+                                         then coalesce(array_position(p_ids, p_twins[v_at]), v_at) end;
+        elsif v_row.id ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' then
+            v_children := v_children || v_row.pos;
+            v_given := v_given || v_row.id::uuid;
+            v_inside := v_inside || null::integer;
+        else
+            faults[v_row.pos] := case when v_row.ref is not null then format('depends_on: no job of this call has the ref %L', left(v_row.ref, 200))
+                                      else 'depends_on: each parent is a job id or {"ref": "…"}' end;
+        end if;
+    end loop;
+    if cardinality(v_children) > 10000 then
+        for v_at in 1..v_n loop
+            faults[v_at] := coalesce(faults[v_at], format('depends_on: %s parents in one call; the limit is 10000', cardinality(v_children)));
+        end loop;
+        return;
+    end if;
+
+    select jsonb_object_agg(m.parent::text, m.standing) into v_standing
+    from tidemill.mark_parents(p_project_id, array(
+        select distinct v_given[i] from generate_subscripts(v_given, 1) as i where v_inside[i] is null order by 1)) as m;
+    v_standing := coalesce(v_standing, '{}');
+
+    -- Kahn: a position is ready once all its parents of this call are done
+    select array_agg(coalesce(c.n, 0) order by p) into v_open
+    from generate_series(1, v_n) as p left join (
+        select v_children[i] as pos, count(*)::integer as n from generate_subscripts(v_children, 1) as i where v_inside[i] is not null group by 1) c on c.pos = p;
+    select array_agg(i order by v_inside[i]) into v_out from generate_subscripts(v_children, 1) as i where v_inside[i] is not null;
+    v_out := coalesce(v_out, '{}');
+    select array_agg(coalesce(f.first, 0) order by p) into v_first
+    from generate_series(1, v_n) as p left join (
+        select v_inside[v_out[k]] as pos, min(k)::integer as first from generate_subscripts(v_out, 1) as k group by 1) f on f.pos = p;
+    for v_at in 1..cardinality(v_children) loop
+        if v_inside[v_at] is null then
+            v_how := v_standing ->> v_given[v_at]::text;
+            if v_how is null then
+                faults[v_children[v_at]] := coalesce(faults[v_children[v_at]], format('depends_on: no job %s in this project', v_given[v_at]));
+            end if;
+        end if;
+    end loop;
+    v_ready := array(select p from generate_series(1, v_n) as p where v_open[p] = 0);
+    while v_done < cardinality(v_ready) loop
+        v_done := v_done + 1;
+        v_at := v_ready[v_done];
+        v_edge := v_first[v_at];
+        while v_edge > 0 and v_edge <= cardinality(v_out) and v_inside[v_out[v_edge]] = v_at loop
+            v_open[v_children[v_out[v_edge]]] := v_open[v_children[v_out[v_edge]]] - 1;
+            if v_open[v_children[v_out[v_edge]]] = 0 then
+                v_ready := v_ready || v_children[v_out[v_edge]];
+            end if;
+            v_edge := v_edge + 1;
+        end loop;
+    end loop;
+    for v_at in 1..v_n loop
+        if v_open[v_at] > 0 then
+            faults[v_at] := coalesce(faults[v_at], 'depends_on: the jobs depend on each other in a circle');
+        end if;
+    end loop;
+
+    -- in that order, what each child has to expect; a parent born cancelled has failed
+    v_next := array_fill(0, array[v_n]);
+    for v_row in
+        select k.ord, v_children[i] as child, v_given[i] as parent, v_inside[i] as inside
+        from unnest(v_ready) with ordinality as k (pos, ord)
+        join generate_subscripts(v_children, 1) as i on v_children[i] = k.pos
+        order by k.ord, i
+    loop
+        v_how := case when v_row.inside is null then v_standing ->> v_row.parent::text
+                      when fates[v_row.inside] = 'cancel' then 'failed' else 'live' end;
+        v_rule := coalesce(p_jobs -> (v_row.child - 1) ->> 'on_parent_failure', 'cancel');
+        if v_how = 'failed' and v_rule <> 'run' and coalesce(fates[v_row.child], '') <> 'cancel' then
+            fates[v_row.child] := v_rule;
+        end if;
+        if v_how = 'live' then
+            pending[v_row.child] := pending[v_row.child] + 1;
+        end if;
+        edge_children := edge_children || v_row.child;
+        edge_parents := edge_parents || v_row.parent;
+        edge_settled := edge_settled || (v_how <> 'live');
+    end loop;
+    for v_at in 1..v_n loop
+        if fates[v_at] = 'cancel' then
+            pending[v_at] := 0;
+        end if;
+    end loop;
+end $_$;
 
 CREATE FUNCTION tidemill.take_holds(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_skip integer[], p_now timestamp with time zone, OUT twins uuid[], OUT conflicts integer[]) RETURNS record
     LANGUAGE plpgsql
@@ -636,13 +903,17 @@ CREATE TABLE tidemill.job_batches (
     cancelled_jobs bigint DEFAULT 0 NOT NULL,
     status tidemill.batch_status DEFAULT 'open'::tidemill.batch_status NOT NULL,
     callbacks jsonb DEFAULT '{}'::jsonb NOT NULL,
+    fired text[] DEFAULT '{}'::text[] NOT NULL,
+    error text,
     sealed_at timestamp with time zone,
     finalized_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT job_batches_cancelled_jobs_check CHECK ((cancelled_jobs >= 0)),
     CONSTRAINT job_batches_completed_jobs_check CHECK ((completed_jobs >= 0)),
+    CONSTRAINT job_batches_error_check CHECK ((length(error) <= 2000)),
     CONSTRAINT job_batches_failed_jobs_check CHECK ((failed_jobs >= 0)),
+    CONSTRAINT job_batches_fired_check CHECK ((fired <@ ARRAY['on_complete'::text, 'on_success'::text, 'on_failure'::text])),
     CONSTRAINT job_batches_name_check CHECK ((length(name) <= 200)),
     CONSTRAINT job_batches_sum CHECK ((((completed_jobs + failed_jobs) + cancelled_jobs) <= total_jobs)),
     CONSTRAINT job_batches_total_jobs_check CHECK ((total_jobs >= 0))
@@ -1255,7 +1526,11 @@ CREATE INDEX dead_letter_queue_open ON tidemill.dead_letter_queue USING btree (p
 
 CREATE INDEX job_batches_by_project ON tidemill.job_batches USING btree (project_id, id);
 
+CREATE INDEX job_batches_cancelling ON tidemill.job_batches USING btree (finalized_at) WHERE ((status = 'cancelled'::tidemill.batch_status) AND (((completed_jobs + failed_jobs) + cancelled_jobs) < total_jobs));
+
 CREATE INDEX job_dependencies_by_parent ON tidemill.job_dependencies USING btree (depends_on_job_id);
+
+CREATE INDEX job_dependencies_open ON tidemill.job_dependencies USING btree (depends_on_job_id, job_id) WHERE (settled_at IS NULL);
 
 CREATE INDEX job_executions_completed ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE ((status = 'completed'::tidemill.execution_status) AND (retention_until IS NULL));
 

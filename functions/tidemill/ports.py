@@ -13,8 +13,11 @@ from typing import Protocol
 from tidemill.domain.jobs import (
     Ack,
     AckResult,
+    BatchCount,
+    ChildMoved,
     ClaimedJob,
     ClaimRequest,
+    Deleted,
     Edit,
     Ended,
     Enqueued,
@@ -61,11 +64,51 @@ class ClaimStore(Protocol):
         """When the job began, or None if the lease is not ours."""
 
 
-class SettleStore(Transactions, Protocol):
+class FamilyStore(Transactions, Protocol):
+    """Children and batches of jobs that end."""
+
+    def settle_children(self, parents: Sequence[tuple[str, bool]], *, limit: int, now: datetime | None) -> tuple[list[ChildMoved], int]:
+        """One round over at most `limit` open edges of (parent, failed) pairs; the children reached, and the edges settled."""
+
+    def left_behind(self, *, after: str, limit: int) -> list[tuple[str, bool]]:
+        """(parent, failed) of ended parents among at most `limit` open edges from `after` on."""
+
+    def batches_of(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Job id → batch id, for members."""
+
+    def count_members(self, counted: Sequence[tuple[str, str, int]], *, reopen: bool, now: datetime | None) -> list[BatchCount]:
+        """Moves counters by (batch, counter, delta); the batches, locked."""
+
+    def finish_batch(self, batch_id: str, status: str, fired: Sequence[str], error: str | None, *, now: datetime | None) -> bool:
+        """Ends a sealed batch; False if it is not sealed."""
+
+    def enqueue_specs(self, project_id: str, jobs: Sequence[JobSpec], *, now: datetime | None) -> list[Enqueued]:
+        """Enqueues what can be; a refused one says why in its result."""
+
+    def create_batch(self, project_id: str, batch_id: str, name: str, callbacks_json: str, *, now: datetime | None) -> None:
+        """Adds an open batch."""
+
+    def batch_status(self, project_id: str, batch_id: str) -> str | None:
+        """Its status; None if the project has no such batch."""
+
+    def seal_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> BatchCount | None:
+        """Seals an open batch; its counters, locked."""
+
+    def cancel_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> str | None:
+        """Cancels a batch that has not ended; its status after that."""
+
+    def unfinished_members(self, batch_id: str, *, after: str, limit: int) -> list[tuple[str, str]]:
+        """(project id, job id) of members in motion that nobody has asked to stop."""
+
+    def cancelling_batches(self, limit: int, *, now: datetime | None) -> list[tuple[str, str]]:
+        """(project id, batch id) of cancelled batches with members in motion."""
+
+
+class SettleStore(FamilyStore, Protocol):
     """Ends attempts."""
 
-    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> set[str]:
-        """Completes by (lease, result JSON, digest); the job ids whose lease was ours."""
+    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> dict[str, int]:
+        """Completes by (lease, result JSON, digest); job id → traits for every lease that was ours."""
 
     def leased(self, leases: Sequence[Lease]) -> list[Leased]:
         """Locks those of `leases` that are ours, in job_id order, with what `decide` needs."""
@@ -73,8 +116,8 @@ class SettleStore(Transactions, Protocol):
     def expired(self, limit: int, *, now: datetime | None) -> list[Leased]:
         """Locks at most `limit` leases that have run out; skips those that somebody is settling."""
 
-    def settle(self, moves: Sequence[Move], *, now: datetime | None) -> dict[str, State]:
-        """Applies decided moves; job id → new state for every lease that was ours."""
+    def settle(self, moves: Sequence[Move], *, now: datetime | None) -> dict[str, tuple[State, int]]:
+        """Applies decided moves; job id → (new state, traits) for every lease that was ours."""
 
     def ended(self, leases: Sequence[Lease]) -> list[Ended]:
         """Those of `leases` whose attempt has ended with a history row."""
@@ -121,16 +164,16 @@ class ReportStore(Protocol):
         """Locks the lease until the transaction ends; its job's (traceparent, tracestate)."""
 
 
-class OperateStore(Transactions, Protocol):
-    """Moves single jobs by hand. Each returns False if the job was not where the move starts."""
+class OperateStore(FamilyStore, Protocol):
+    """Moves single jobs by hand. Each returns False (None) if the job was not where the move starts, else its traits where they matter."""
 
     def state(self, project_id: str, job_id: str) -> tuple[State, Lease | None] | None:
         """The job's state and, if leased, its lease; None if the project has no such job."""
 
-    def cancel_entry(self, project_id: str, job_id: str, reason: str, *, now: datetime | None) -> bool:
+    def cancel_entry(self, project_id: str, job_id: str, reason: str, *, now: datetime | None) -> int | None:
         """Cancels a scheduled or queued job."""
 
-    def cancel_waiting(self, project_id: str, job_id: str, phase: str, reason: str, *, now: datetime | None) -> bool:
+    def cancel_waiting(self, project_id: str, job_id: str, phase: str, reason: str, *, now: datetime | None) -> int | None:
         """Cancels a job in that phase (waiting or quarantined)."""
 
     def request_cancel(self, project_id: str, job_id: str, *, now: datetime | None) -> Lease | None:
@@ -139,7 +182,7 @@ class OperateStore(Transactions, Protocol):
     def take_hold(self, project_id: str, job_id: str) -> str | None:
         """The job that holds a dead job's unique key after this (itself if it was free); None if it has none to take."""
 
-    def retry(self, project_id: str, job_id: str, *, by: str | None, now: datetime | None) -> bool:
+    def retry(self, project_id: str, job_id: str, *, by: str | None, now: datetime | None) -> int | None:
         """Puts a dead job back at its first attempt."""
 
     def promote(self, project_id: str, job_id: str, *, now: datetime | None) -> bool:
@@ -172,11 +215,11 @@ class OperateStore(Transactions, Protocol):
     def edit(self, project_id: str, job_id: str, edit: Edit, *, now: datetime | None) -> bool:
         """Changes what a job carries."""
 
-    def delete(self, project_id: str, job_ids: Sequence[str]) -> list[str]:
+    def delete(self, project_id: str, job_ids: Sequence[str]) -> list[Deleted]:
         """Deletes those of the jobs that are not leased, with all that belongs to them; their ids."""
 
 
-class SweepStore(SettleStore, Protocol):
+class SweepStore(SettleStore, OperateStore, EnqueueStore, Protocol):
     """What a scheduler pass sweeps. `limit` bounds every call."""
 
     def ring(self, limit: int, *, now: datetime | None) -> tuple[int, int]:
@@ -184,9 +227,6 @@ class SweepStore(SettleStore, Protocol):
 
     def prunable(self, limit: int, *, now: datetime | None) -> list[tuple[str, str]]:
         """(project id, job id) of ended jobs whose retention is over."""
-
-    def delete(self, project_id: str, job_ids: Sequence[str]) -> list[str]:
-        """Deletes those of the jobs that are not leased; their ids."""
 
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         """How many unique keys whose time is over were freed."""

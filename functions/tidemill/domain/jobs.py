@@ -136,6 +136,37 @@ class Move:
     digest: int | None = None
 
 
+class BatchCount(NamedTuple):
+    """A batch's counters and callbacks, under its lock."""
+
+    batch_id: str
+    project_id: str
+    status: str
+    total: int
+    completed: int
+    failed: int
+    cancelled: int
+    callbacks: Mapping[str, Any]
+    fired: Sequence[str]
+
+
+class ChildMoved(NamedTuple):
+    """A child that a parent's end reached."""
+
+    job_id: str
+    traits: int
+    cancelled: bool
+
+
+class Deleted(NamedTuple):
+    """A job that was deleted: whether others depend on it, its batch, and the batch counter it stood in (None: pending)."""
+
+    job_id: str
+    has_children: bool
+    batch_id: str | None
+    outcome: str | None
+
+
 class Ended(NamedTuple):
     """An attempt that has ended already: its ack's digest and its job's state now."""
 

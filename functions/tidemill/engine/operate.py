@@ -6,26 +6,34 @@ table in domain.transitions does not have is InvalidTransition. Lock order: entr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from tidemill.domain import transitions
 from tidemill.domain.errors import InvalidTransition, NotFound, Unavailable, UniqueConflict
-from tidemill.domain.jobs import Edit
+from tidemill.domain.jobs import Deleted, Edit
 from tidemill.domain.transitions import LEASED, Event, State
+from tidemill.engine.family import BATCH, CHILDREN, End, after_end, count_members, settle_children
 from tidemill.engine.settle import end_leased
 from tidemill.ports import OperateStore, Rolls, SettleStore
 
 LOOKS = 5
 
 
-class _Store(OperateStore, SettleStore, Protocol):
+class CancelStore(OperateStore, SettleStore, Protocol):
     """What cancel needs: it may have to end a lease by force."""
 
 
 def cancel(
-    store: _Store, project_id: str, job_id: str, *, force: bool = False, roll: Rolls, reason: str = "cancelled", now: datetime | None = None
+    store: CancelStore,
+    project_id: str,
+    job_id: str,
+    *,
+    force: bool = False,
+    roll: Rolls,
+    reason: str = "cancelled",
+    now: datetime | None = None,
 ) -> State:
     """The state after it: cancelled, or (leased and not `force`) still claimed or running with the cancel asked.
 
@@ -36,11 +44,11 @@ def cancel(
     def attempt(state: State) -> State | None:
         transitions.require(state, Event.FORCE_CANCEL if force else Event.CANCEL) if state is not State.QUARANTINED else None
         if state in (State.SCHEDULED, State.QUEUED):
-            return State.CANCELLED if store.cancel_entry(project_id, job_id, reason, now=now) else None
+            return _ended(store, job_id, lambda: store.cancel_entry(project_id, job_id, reason, now=now), now)
         if state in LEASED:
             return _cancel_leased(store, project_id, job_id, state, force=force, roll=roll, now=now)
         phase = "waiting" if state is State.PENDING else "quarantined"
-        return State.CANCELLED if store.cancel_waiting(project_id, job_id, phase, reason, now=now) else None
+        return _ended(store, job_id, lambda: store.cancel_waiting(project_id, job_id, phase, reason, now=now), now)
 
     return _looking(store, project_id, job_id, "cancel", attempt)
 
@@ -54,7 +62,13 @@ def retry(store: OperateStore, project_id: str, job_id: str, *, by: str | None =
             holder = store.take_hold(project_id, job_id)
             if holder is not None and holder != job_id:
                 raise UniqueConflict(job_id, holder)
-            return State.QUEUED if store.retry(project_id, job_id, by=by, now=now) else None
+            traits = store.retry(project_id, job_id, by=by, now=now)
+            if traits is None:
+                return None
+            if traits & BATCH:
+                counted = [(batch_id, "failed", -1) for batch_id in store.batches_of([job_id]).values()]
+                count_members(store, counted, reopen=True, now=now)
+            return State.QUEUED
 
     return _looking(store, project_id, job_id, "retry", attempt)
 
@@ -113,9 +127,34 @@ def delete(store: OperateStore, project_id: str, job_id: str) -> None:
     def attempt(state: State) -> State | None:
         if not transitions.deletable(state):
             raise InvalidTransition(state.value, "delete")
-        return state if store.delete(project_id, [job_id]) else None
+        with store.transaction():
+            gone = store.delete(project_id, [job_id])
+            _forget(store, gone)
+        return state if gone else None
 
     _looking(store, project_id, job_id, "delete", attempt)
+
+
+def _forget(store: OperateStore, gone: Sequence[Deleted]) -> None:
+    """What a deletion means to others: a child has lost its parent as if it had failed; a batch is one smaller."""
+    counted = [(d.batch_id, "total", -1) for d in gone if d.batch_id]
+    counted += [(d.batch_id, d.outcome, -1) for d in gone if d.batch_id and d.outcome]
+    count_members(store, counted)
+    parents = [(d.job_id, d.outcome != "completed") for d in gone if d.has_children]
+    if parents:
+        cancelled = settle_children(store, parents)
+        batch_of = store.batches_of([job_id for job_id, _ in cancelled])
+        count_members(store, [(batch_of[j], outcome, 1) for j, outcome in cancelled if j in batch_of])
+
+
+def _ended(store: OperateStore, job_id: str, move: Callable[[], int | None], now: datetime | None) -> State | None:
+    with store.transaction():
+        traits = move()
+        if traits is None:
+            return None
+        if traits & (BATCH | CHILDREN):
+            after_end(store, [End(job_id, State.CANCELLED, traits)], now=now)
+        return State.CANCELLED
 
 
 class _Moved(Exception):
@@ -126,7 +165,7 @@ _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 def _cancel_leased(
-    store: _Store, project_id: str, job_id: str, state: State, *, force: bool, roll: Rolls, now: datetime | None
+    store: CancelStore, project_id: str, job_id: str, state: State, *, force: bool, roll: Rolls, now: datetime | None
 ) -> State | None:
     with store.transaction():
         lease = store.request_cancel(project_id, job_id, now=now)

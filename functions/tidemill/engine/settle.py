@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from tidemill.domain import transitions
 from tidemill.domain.jobs import Ack, AckResult, Lease, Leased, Move
-from tidemill.domain.transitions import Attempt, Event, Report, State
+from tidemill.domain.transitions import FINAL, Attempt, Event, Report, State
+from tidemill.engine.family import BATCH, CHILDREN, End, after_end
 from tidemill.ports import Rolls, SettleStore
 
 
@@ -21,7 +22,9 @@ def settle(store: SettleStore, acks: Sequence[Ack], *, roll: Rolls, now: datetim
     for ack in acks:
         first.setdefault(Lease(ack.job_id, ack.lease_token), ack)
     with store.transaction():
-        states = _complete(store, first, now) | _move(store, first, roll, now)
+        ends = _complete(store, first, now) | _move(store, first, roll, now)
+        _tell(store, ends.values(), now)
+        states = {lease: end.state for lease, end in ends.items()}
         unknown = [lease for lease in first if lease not in states]
         ended = {(e.job_id, e.lease_token): e for e in store.ended(unknown)} if unknown else {}
     results = []
@@ -37,20 +40,22 @@ def settle(store: SettleStore, acks: Sequence[Ack], *, roll: Rolls, now: datetim
 
 
 def end_leased(store: SettleStore, leased: Sequence[Leased], event: Event, *, roll: Rolls, now: datetime | None = None) -> dict[str, State]:
-    """Ends locked leases all the same way (lease expired, released, force cancelled); job id → new state."""
+    """Ends locked leases all the same way (lease expired, released, force cancelled); job id → new state. Within a transaction."""
     moves = [Move(item.lease, _decide(item, Report(event), roll)) for item in leased]
-    return store.settle(moves, now=now) if moves else {}
+    ends = [End(job_id, *how) for job_id, how in store.settle(moves, now=now).items()] if moves else []
+    _tell(store, ends, now)
+    return {end.job_id: end.state for end in ends}
 
 
-def _complete(store: SettleStore, acks: dict[Lease, Ack], now: datetime | None) -> dict[Lease, State]:
+def _complete(store: SettleStore, acks: dict[Lease, Ack], now: datetime | None) -> dict[Lease, End]:
     done = sorted((lease, a.result, a.digest) for lease, a in acks.items() if a.event is Event.COMPLETE)
     if not done:
         return {}
     ours = store.complete(done, now=now)
-    return {lease: State.COMPLETED for lease, _, _ in done if lease.job_id in ours}
+    return {lease: End(lease.job_id, State.COMPLETED, ours[lease.job_id]) for lease, _, _ in done if lease.job_id in ours}
 
 
-def _move(store: SettleStore, acks: dict[Lease, Ack], roll: Rolls, now: datetime | None) -> dict[Lease, State]:
+def _move(store: SettleStore, acks: dict[Lease, Ack], roll: Rolls, now: datetime | None) -> dict[Lease, End]:
     others = sorted(lease for lease, a in acks.items() if a.event is not Event.COMPLETE)
     if not others:
         return {}
@@ -60,7 +65,13 @@ def _move(store: SettleStore, acks: dict[Lease, Ack], roll: Rolls, now: datetime
         report = Report(ack.event, ack.retryable, ack.retry_delay_ms, ack.delay_ms)
         moves.append(Move(item.lease, _decide(item, report, roll), ack.failure, ack.exit_code, ack.digest))
     states = store.settle(moves, now=now) if moves else {}
-    return {m.lease: states[m.lease.job_id] for m in moves if m.lease.job_id in states}
+    return {m.lease: End(m.lease.job_id, *states[m.lease.job_id]) for m in moves if m.lease.job_id in states}
+
+
+def _tell(store: SettleStore, ends: Iterable[End], now: datetime | None) -> None:
+    gone = [e for e in ends if e.traits & (BATCH | CHILDREN) and (e.state in FINAL or e.state is State.QUARANTINED)]
+    if gone:
+        after_end(store, gone, now=now)
 
 
 def _decide(item: Leased, report: Report, roll: Rolls) -> transitions.Transition:

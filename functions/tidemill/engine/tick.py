@@ -7,6 +7,8 @@ from datetime import datetime
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import PhaseReport
+from tidemill.engine.batch import cancelling
+from tidemill.engine.dependants import sweep
 from tidemill.engine.promote import promote_due
 from tidemill.engine.prune import prune
 from tidemill.engine.reap import reap
@@ -26,6 +28,8 @@ def tick(store: SweepStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_00
     phases: list[tuple[str, Callable[[], Mapping[str, int]], str | None]] = [
         ("promote", lambda: promote_due(store, now=now), None),
         ("reap", lambda: _reaped(store, roll, now), "expired"),
+        ("settle", lambda: sweep(store, roll=roll, now=now), None),
+        ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), None),
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
     ]
     return [_run(name, phase, unit, clock, deadline) for name, phase, unit in phases]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemill.store.claims import Claims
 from tidemill.store.enqueues import Enqueues
+from tidemill.store.families import Families
 from tidemill.store.heartbeats import Heartbeats
 from tidemill.store.operates import Operates
 from tidemill.store.reports import Reports
@@ -11,5 +12,5 @@ from tidemill.store.settles import Settles
 from tidemill.store.sweeps import Sweeps
 
 
-class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Sweeps):
+class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

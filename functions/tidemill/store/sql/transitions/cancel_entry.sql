@@ -17,4 +17,4 @@ with gone as (
     delete from tidemill.unique_holds h using gone g
     where g.traits & 3 <> 0 and h.job_id = g.job_id and h.kind = 'unique'
 )
-select g.job_id::text from gone g
+select g.job_id::text, g.traits from gone g

@@ -1,5 +1,5 @@
 -- Delete jobs with all that belongs to them, unless leased. Parameters: project_id uuid; job_ids uuid[] (sorted).
--- Rows: the ids that were deleted. Locks: entries -> jobs -> executions -> unique_holds -> dead_letter_queue.
+-- Rows: id, whether others depend on it, its batch, how it had ended (completed | failed | cancelled | null) of each that was deleted. Locks: entries -> jobs -> executions -> unique_holds -> dead_letter_queue.
 with gone as (
     delete from tidemill.job_queue_entries e
     using tidemill.jobs j
@@ -11,7 +11,7 @@ with gone as (
     where j.id = any(%(job_ids)s::uuid[]) and j.project_id = %(project_id)s::uuid
       and (j.phase <> 'moving' or j.id in (select g.job_id from gone g)
            or exists (select 1 from tidemill.job_executions x where x.job_id = j.id and x.status = 'completed'))
-    returning j.id
+    returning j.id, j.batch_id, j.has_children, j.phase, j.id in (select g.job_id from gone g) as was_waiting
 ), executions as (
     delete from tidemill.job_executions x using jobs j where x.job_id = j.id
 ), logs as (
@@ -23,4 +23,7 @@ with gone as (
 ), edges as (
     delete from tidemill.job_dependencies d using jobs j where d.job_id = j.id
 )
-select j.id::text from jobs j
+select j.id::text, j.has_children, j.batch_id::text,
+       case when j.phase = 'dead_letter' then 'failed' when j.phase = 'cancelled' then 'cancelled'
+            when j.phase = 'moving' and not j.was_waiting then 'completed' end as outcome
+from jobs j

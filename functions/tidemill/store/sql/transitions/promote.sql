@@ -6,12 +6,12 @@ with moved as (
         run_at = greatest(j.run_at, coalesce(%(now)s::timestamptz, statement_timestamp())),
         updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid and j.phase = 'waiting'
-    returning j.*
+    returning j.*, tidemill.job_traits(j) as traits
 ), entered as (
     insert into tidemill.job_queue_entries (
         queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
         rate_class, sticky_worker)
-    select m.queue_id, m.priority, m.run_at, m.id, m.attempt_count, m.fence, tidemill.job_traits(m), nullif(m.weight, 1), m.concurrency_limit,
+    select m.queue_id, m.priority, m.run_at, m.id, m.attempt_count, m.fence, m.traits, nullif(m.weight, 1), m.concurrency_limit,
            m.concurrency_key, m.partition_key, m.rate_class, m.sticky_worker
     from moved m
 ), levels as (

@@ -6,12 +6,12 @@ with moved as (
     set phase = 'moving', attempt_count = 0, crash_count = 0, final_reason = null, finalized_at = null, retention_until = null,
         run_at = coalesce(%(now)s::timestamptz, statement_timestamp()), updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid and j.phase = 'dead_letter'
-    returning j.*
+    returning j.*, tidemill.job_traits(j) as traits
 ), entered as (
     insert into tidemill.job_queue_entries (
         queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
         rate_class, sticky_worker)
-    select m.queue_id, m.priority, m.run_at, m.id, 0, m.fence, tidemill.job_traits(m), nullif(m.weight, 1), m.concurrency_limit,
+    select m.queue_id, m.priority, m.run_at, m.id, 0, m.fence, m.traits, nullif(m.weight, 1), m.concurrency_limit,
            m.concurrency_key, m.partition_key, m.rate_class, m.sticky_worker
     from moved m
 ), levels as (
@@ -21,4 +21,4 @@ with moved as (
     set resolved = true, resolved_at = m.updated_at, resolved_by = %(by)s::uuid, resolution_action = 'retry'
     from moved m where d.job_id = m.id and not d.resolved
 )
-select m.id::text from moved m
+select m.id::text, m.traits from moved m

@@ -1,7 +1,7 @@
 -- Settle: ends attempts in every way but completion, as domain.transitions.decide() chose. One statement, guarded by the lease token.
 -- Parameters: moves jsonb: [{job_id, token, to, status, attempt_count, crash_count, delay_ms, reason, error_class, error_message,
 --   error_stack, exit_code, digest}], sorted by job_id; keep integer: history rows kept per job; now timestamptz or null.
--- Rows: job_id, to, run_at of every lease that was ours. Locks: leases -> entries (insert) -> jobs -> executions -> unique_holds -> dead_letter_queue.
+-- Rows: job_id, to, traits of every lease that was ours. Locks: leases -> entries (insert) -> jobs -> executions -> unique_holds -> dead_letter_queue.
 with moves as materialized (
     select m.*
     from jsonb_to_recordset(%(moves)s::jsonb) as m (
@@ -72,4 +72,4 @@ with moves as materialized (
            m.attempt_count, m.error_class, m.error_message, m.now
     from moved m where m.phase = 'dead_letter'
 )
-select e.job_id::text, e."to", e.due_at from ended e
+select e.job_id::text, e."to", e.traits from ended e

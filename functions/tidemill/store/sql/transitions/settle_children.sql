@@ -1,0 +1,70 @@
+-- A parent's end reaches its children: one round over at most %(limit)s edges. Parameters: parents uuid[], failed boolean[] of one length; limit integer;
+--   now timestamptz or null. A child whose last parent settled goes on (queued, or scheduled where its run_at is ahead); with a failed parent it is
+--   cancelled, held or runs, by its own rule. Rows: job_id, traits, cancelled of every child that moved, then the number of edges settled in each row.
+-- Locks: dependencies -> jobs (by id) -> entries (insert) -> unique_holds.
+with ended as materialized (
+    select e.parent, e.failed from unnest(%(parents)s::uuid[], %(failed)s::boolean[]) as e (parent, failed)
+), open_edges as materialized (
+    select d.job_id, d.depends_on_job_id, e.failed
+    from ended e
+    cross join lateral (
+        select o.job_id, o.depends_on_job_id from tidemill.job_dependencies o
+        where o.depends_on_job_id = e.parent and o.settled_at is null
+        order by o.job_id limit %(limit)s::integer for update
+    ) d
+    limit %(limit)s::integer
+), edges as (
+    update tidemill.job_dependencies d
+    set settled_at = coalesce(%(now)s::timestamptz, statement_timestamp())
+    from open_edges o
+    where d.job_id = o.job_id and d.depends_on_job_id = o.depends_on_job_id and d.settled_at is null
+    returning d.job_id, o.failed
+), tally as materialized (
+    select e.job_id, count(*)::integer as parents, bool_or(e.failed) as any_failed from edges e group by e.job_id
+), children as materialized (
+    select j.id, t.parents, t.any_failed
+    from tally t join tidemill.jobs j on j.id = t.job_id
+    where j.phase = 'waiting'
+    order by j.id
+    for update of j
+), moved as (
+    update tidemill.jobs j
+    set pending_parents = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then 0
+                               else greatest(0, j.pending_parents - c.parents) end,
+        is_held = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then false
+                       else j.is_held or (c.any_failed and j.on_parent_failure = 'hold') end,
+        phase = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then 'cancelled'
+                     when j.pending_parents - c.parents > 0 or j.is_held or (c.any_failed and j.on_parent_failure = 'hold') then 'waiting'
+                     else 'moving' end::tidemill.job_phase,
+        run_at = greatest(j.run_at, coalesce(%(now)s::timestamptz, statement_timestamp())),
+        final_reason = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then 'parent_failed' end,
+        finalized_at = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel'
+                            then coalesce(%(now)s::timestamptz, statement_timestamp()) end,
+        retention_until = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then greatest(
+            coalesce(%(now)s::timestamptz, statement_timestamp())
+                + make_interval(secs => coalesce(j.retention_ms, q.retention_cancelled_ms) / 1000.0), j.unique_until) end,
+        updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
+    from children c, tidemill.queues q
+    where j.id = c.id and j.phase = 'waiting' and q.id = j.queue_id
+    returning j.*, tidemill.job_traits(j) as traits
+), entered as (
+    insert into tidemill.job_queue_entries (
+        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
+        rate_class, sticky_worker)
+    select m.queue_id, m.priority, m.run_at, m.id, m.attempt_count, m.fence,
+           m.traits,
+           nullif(m.weight, 1), m.concurrency_limit, m.concurrency_key, m.partition_key, m.rate_class, m.sticky_worker
+    from moved m where m.phase = 'moving'
+), levels as (
+    insert into tidemill.queue_levels (queue_id, priority)
+    select distinct m.queue_id, m.priority from moved m where m.phase = 'moving' on conflict do nothing
+), freed as (
+    delete from tidemill.unique_holds h
+    using moved m
+    where m.phase = 'cancelled' and m.unique_window in ('pending', 'running') and h.job_id = m.id and h.kind = 'unique'
+)
+select t.job_id::text,
+       coalesce(m.traits, 0::smallint) as traits,
+       m.phase is not distinct from 'cancelled' as cancelled,
+       (select count(*) from edges) as edges
+from tally t left join moved m on m.id = t.job_id
