@@ -58,14 +58,15 @@ def merged(base: RetryPolicy, inline: Mapping[str, Any] | None) -> RetryPolicy:
 
     def number(name: str, low: float, high: float, default: float) -> float:
         value = inline.get(name)
-        ok = isinstance(value, int | float) and not isinstance(value, bool) and value == value
-        return min(max(float(value), low), high) if ok else default  # type: ignore[arg-type]
+        if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+            return default
+        return min(max(value, low), high)  # an integer of any size compares; only made a float would it overflow
 
     strategy = inline.get("strategy")
     return RetryPolicy(
-        strategy=Strategy(strategy) if strategy in set(Strategy) else base.strategy,
+        strategy=Strategy(strategy) if isinstance(strategy, str) and strategy in set(Strategy) else base.strategy,
         base_delay_ms=int(number("base_delay_ms", 0, limits.BACKOFF_MS, base.base_delay_ms)),
-        multiplier=number("multiplier", *limits.MULTIPLIER, base.multiplier),
+        multiplier=float(number("multiplier", *limits.MULTIPLIER, base.multiplier)),
         max_delay_ms=int(number("max_delay_ms", 0, limits.BACKOFF_MS, base.max_delay_ms)),
         max_attempts=int(number("max_attempts", *limits.MAX_ATTEMPTS, base.max_attempts)),
         jitter=bool(inline.get("jitter", base.jitter)),

@@ -82,6 +82,7 @@ TABLE: Final[Mapping[tuple[State, Event], frozenset[State]]] = MappingProxyType(
         (S.DEAD_LETTER, E.RETRY): frozenset({S.QUEUED}),
         (S.QUARANTINED, E.RELEASE_QUARANTINED): frozenset({S.QUEUED}),
         (S.QUARANTINED, E.DISCARD): frozenset({S.CANCELLED}),
+        **{(S.QUARANTINED, e): frozenset({S.CANCELLED}) for e in (E.CANCEL, E.FORCE_CANCEL)},
     }
 )
 

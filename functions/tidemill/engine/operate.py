@@ -42,7 +42,7 @@ def cancel(
     """
 
     def attempt(state: State) -> State | None:
-        transitions.require(state, Event.FORCE_CANCEL if force else Event.CANCEL) if state is not State.QUARANTINED else None
+        transitions.require(state, Event.FORCE_CANCEL if force else Event.CANCEL)
         if state in (State.SCHEDULED, State.QUEUED):
             return _ended(store, job_id, lambda: store.cancel_entry(project_id, job_id, reason, now=now), now)
         if state in LEASED:
