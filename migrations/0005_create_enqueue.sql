@@ -113,6 +113,9 @@ declare
     v_ticks bigint := tidemill.uuid7_ticks(v_now);
     v_ids uuid[];
     v_twins uuid[];
+    -- Under an older snapshot (an application's REPEATABLE READ) a sleeper that woke meanwhile cannot be deleted without a
+    -- serialization failure; it is rung all the same.
+    v_sees_latest boolean := current_setting('transaction_isolation') in ('read committed', 'read uncommitted');
     v_conflicts integer[] := '{}';
     v_family record;
     v_pending integer[];
@@ -215,13 +218,19 @@ begin
         select distinct f.queue_id, f.level from fit f
         where not exists (select 1 from tidemill.queue_levels l where l.queue_id = f.queue_id and l.priority = f.level)
         on conflict do nothing
-    ), rung as (
+    ), woken as (
         delete from tidemill.queue_sleepers s
-        where (s.queue_id, s.worker_id) in (
+        where v_sees_latest and (s.queue_id, s.worker_id) in (
             select w.queue_id, w.worker_id from tidemill.queue_sleepers w
             where w.queue_id in (select f.queue_id from fit f where not f.waits and f.due_at <= v_now)
             limit 4 for update skip locked)
         returning s.worker_id
+    ), rung as (
+        select w.worker_id from woken w
+        union all
+        (select w.worker_id from tidemill.queue_sleepers w
+         where not v_sees_latest and w.queue_id in (select f.queue_id from fit f where not f.waits and f.due_at <= v_now)
+         limit 4)
     )
     select (c.ord - 1)::integer,
            case when f.id is not null then f.id else c.twin end,
