@@ -42,6 +42,7 @@ create table tidemill.jobs (
     weight integer not null default 1 check (weight between 1 and 1000000),
     rate_class tidemill.name,
     sticky_worker text check (length(sticky_worker) between 1 and 200),
+    lane bigint not null default 0,
     fingerprint bytea check (length(fingerprint) = 32),
     headers jsonb check (octet_length(headers::text) <= 16384),
     tags text[] check (cardinality(tags) between 1 and 20),
@@ -89,9 +90,11 @@ create index jobs_by_correlation on tidemill.jobs (project_id, correlation_id, i
 create index jobs_by_fingerprint on tidemill.jobs (project_id, fingerprint, id) where fingerprint is not null;
 
 -- Jobs between which and a worker only time and the gates stand. Due is run_at <= now, exact to the moment.
--- The primary key is the claim's order; jobs.priority and jobs.run_at always equal the entry's, so it also finds one job's entry.
+-- The primary key is the claim's order; jobs' lane, priority and run_at always equal the entry's, so it also finds one job's entry.
+-- lane 0: no gates of its own. Any other: all entries of a lane pass or fail the same gates (migration 0007).
 create table tidemill.job_queue_entries (
     queue_id uuid not null,
+    lane bigint not null default 0,
     priority smallint not null,
     run_at timestamptz not null,
     job_id uuid not null,
@@ -99,12 +102,7 @@ create table tidemill.job_queue_entries (
     fence bigint not null default 0,
     traits smallint not null default 0,
     weight integer,
-    concurrency_limit integer,
-    concurrency_key text,
-    partition_key text,
-    rate_class text,
-    sticky_worker text,
-    primary key (queue_id, priority, run_at, job_id)
+    primary key (queue_id, lane, priority, run_at, job_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 -- The lease is the row: deleting it by (job_id, lease_token) is guard, settle and fence in one.
@@ -123,14 +121,15 @@ create table tidemill.job_leases (
     lease_expires_at timestamptz not null check (lease_expires_at >= claimed_at),
     lease_ms bigint not null check (lease_ms between 1000 and 43200000),
     cancel_requested_at timestamptz,
-    weight integer,
-    concurrency_limit integer,
-    concurrency_key text,
+    lane bigint not null default 0,
+    limit_key bigint,
     partition_key text,
-    rate_class text,
-    sticky_worker text
+    weight integer
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 create index job_leases_by_expiry on tidemill.job_leases (lease_expires_at);
+-- Limits count leases. Only leases of gated queues and jobs stand in these.
+create index job_leases_by_limit on tidemill.job_leases (limit_key) where limit_key is not null;
+create index job_leases_gated on tidemill.job_leases (queue_id, priority, claimed_at) where traits & 128 <> 0;
 
 -- One row per ended attempt. id is the attempt's lease token; (job_id, fence) orders a job's attempts also after a retry from the dead letter.
 create table tidemill.job_executions (

@@ -109,16 +109,7 @@ create table tidemill.concurrency_limits (
     primary key (project_id, name),
     constraint concurrency_limits_one_target check ((queue_id is null) <> (job_type is null))
 );
-
-create table tidemill.queue_partitions (
-    queue_id uuid not null references tidemill.queues (id) on delete cascade,
-    partition_key text not null check (length(partition_key) between 1 and 255),
-    weight integer not null default 1 check (weight between 1 and 1000000),
-    virtual_finish double precision not null default 0,
-    waiting_since timestamptz not null default clock_timestamp(),
-    primary key (queue_id, partition_key)
-);
-create index queue_partitions_by_turn on tidemill.queue_partitions (queue_id, virtual_finish);
+create index concurrency_limits_by_queue on tidemill.concurrency_limits (queue_id) where queue_id is not null;
 
 create table tidemill.quarantine (
     project_id uuid not null references tidemill.projects (id) on delete cascade,

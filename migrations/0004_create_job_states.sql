@@ -35,7 +35,7 @@ join tidemill.queues q on q.id = j.queue_id
 left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
 left join tidemill.job_leases l on l.job_id = j.id
 left join tidemill.job_queue_entries e
-    on e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+    on e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
 left join tidemill.job_executions x on x.job_id = j.id and x.status = 'completed';
 
 -- The claim's flags of a job, from its own columns: 1 holds its unique key until final, 2 until it starts, 4 until a time,

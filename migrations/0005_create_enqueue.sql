@@ -39,6 +39,13 @@ return array(
     left join tidemill.retry_policies p on p.project_id = p_project_id and p.name = e.job ->> 'retry_policy'
     where q.id is null or q.is_closed or (jsonb_typeof(e.job -> 'retry_policy') = 'string' and p.id is null));
 
+-- The lane of a job with gates: jobs in one lane pass or fail the same ones. Never 0.
+create function tidemill.lane_of(job_type text, concurrency_limit integer, concurrency_key text, partition_key text, rate_class text, sticky_worker text)
+returns bigint
+language sql immutable parallel safe
+return greatest(1, hashtextextended(concat_ws(e'\x1f', job_type, coalesce(concurrency_limit::text, '-'), coalesce('=' || concurrency_key, '-'),
+    coalesce('=' || partition_key, '-'), coalesce('=' || rate_class, '-'), coalesce('=' || sticky_worker, '-')), 8710) & 9223372036854775807);
+
 -- Takes the holds that keyed jobs ask for. Returns, by position, the job that answers instead of a new one (null: create it),
 -- and null positions' holds point to p_ids. 'conflicts' lists positions whose idempotency key belongs to another request.
 -- Locks holds in (kind, key) order, so that two bulk calls with the keys in opposite order cannot deadlock.
@@ -121,6 +128,7 @@ declare
     v_pending integer[];
     v_fates text[];
     v_strangers text[];
+    v_limited text[] := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type is not null);
 begin
     if jsonb_typeof(p_jobs) is distinct from 'array' then
         raise exception 'jobs must be a JSON array, not %', coalesce(jsonb_typeof(p_jobs), 'null') using errcode = 'TM422';
@@ -182,7 +190,12 @@ begin
                          or c.sticky_worker is not null then 32 else 0 end)::smallint as traits,
                case when jsonb_typeof(c.concurrency) = 'object' then (c.concurrency ->> 'limit')::integer end as conc_limit,
                case when jsonb_typeof(c.concurrency) = 'object'
-                    then coalesce(c.concurrency ->> 'key', c.body ->> (c.concurrency ->> 'by')) end as conc_key
+                    then coalesce(c.concurrency ->> 'key', c.body ->> (c.concurrency ->> 'by')) end as conc_key,
+               case when c.concurrency is null and c.rate_class is null and c.partition_key is null and c.sticky_worker is null
+                         and not (c.job_type = any(v_limited)) then 0
+                    else tidemill.lane_of(c.job_type, (c.concurrency ->> 'limit')::integer,
+                        coalesce(c.concurrency ->> 'key', c.body ->> (c.concurrency ->> 'by')), c.partition_key, c.rate_class, c.sticky_worker)
+               end as lane
         from checked c
         where c.bad_field is null and c.twin is null
           and (not p_atomic or not exists (select 1 from checked b where b.bad_field is not null))
@@ -190,7 +203,7 @@ begin
         insert into tidemill.jobs (
             id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
             unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
-            concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, headers, tags,
+            concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, lane, headers, tags,
             principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
             batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until)
         select f.id, p_project_id, f.queue_id, f.job_type, f.body, f.schema_version, f.level,
@@ -198,7 +211,7 @@ begin
                case when f.hold_window is not null then tidemill.unique_key(f.job_type, f.body, f."unique" -> 'by') end, f.hold_window,
                case when f.hold_window = 'ttl' then v_now + make_interval(secs => (f."unique" ->> 'ttl_ms')::double precision / 1000) end,
                f.policy_id, case when jsonb_typeof(f.retry_policy) = 'object' then f.retry_policy end, f.max_attempts, f.timeout_ms,
-               f.conc_key, f.conc_limit, f.partition_key, coalesce(f.weight, 1), f.rate_class, f.sticky_worker, f.headers,
+               f.conc_key, f.conc_limit, f.partition_key, coalesce(f.weight, 1), f.rate_class, f.sticky_worker, f.lane, f.headers,
                case when cardinality(f.tags) > 0 then f.tags end,
                left(coalesce(f.body ->> 'principal_id', f.body ->> 'principal', f.body ->> 'user_id'), 255),
                left(coalesce(f.body ->> 'correlation_id', f.body ->> 'request_id'), 255),
@@ -210,13 +223,13 @@ begin
         from fit f
     ), entered as (
         insert into tidemill.job_queue_entries (
-            queue_id, priority, run_at, job_id, traits, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
-        select f.queue_id, f.level, f.due_at, f.id, f.traits, f.weight, f.conc_limit, f.conc_key, f.partition_key, f.rate_class, f.sticky_worker
+            queue_id, lane, priority, run_at, job_id, traits, weight)
+        select f.queue_id, f.lane, f.level, f.due_at, f.id, f.traits, nullif(f.weight, 1)
         from fit f where not f.waits
     ), levels as (
         insert into tidemill.queue_levels (queue_id, priority)
         select distinct f.queue_id, f.level from fit f
-        where not exists (select 1 from tidemill.queue_levels l where l.queue_id = f.queue_id and l.priority = f.level)
+        where f.lane = 0 and not exists (select 1 from tidemill.queue_levels l where l.queue_id = f.queue_id and l.priority = f.level)
         on conflict do nothing
     ), woken as (
         delete from tidemill.queue_sleepers s

@@ -17,7 +17,7 @@ begin
             update tidemill.job_queue_entries e set traits = e.traits | 64
             from tidemill.jobs j
             where j.id = any(p_parents) and j.project_id = p_project_id
-              and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+              and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
             returning e.job_id)
         select array_agg(m.job_id) into v_marked from marked m;
         v_seen := v_seen || v_marked;
@@ -231,7 +231,7 @@ begin
     update tidemill.job_queue_entries e set traits = e.traits | 64
     from tidemill.jobs j
     where j.id = any(p_ids) and j.has_children
-      and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id;
+      and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id;
 
     delete from tidemill.unique_holds h using tidemill.jobs j
     where j.id = any(p_ids) and j.phase = 'cancelled' and h.job_id = j.id and h.kind = 'unique' and h.expires_at is null;

@@ -7,7 +7,7 @@ with levels as materialized (
     from levels l
     cross join lateral (
         select e.queue_id from tidemill.job_queue_entries e
-        where e.queue_id = l.queue_id and e.priority = l.priority and e.run_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
+        where e.queue_id = l.queue_id and e.lane = 0 and e.priority = l.priority and e.run_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
           and e.run_at > coalesce(%(now)s::timestamptz, statement_timestamp()) - interval '90 seconds'
         limit %(limit)s::integer
     ) d

@@ -8,12 +8,18 @@
 -- Rows: one per claimed job, in that order. Locks: entries (skip locked) -> leases (insert) -> unique_holds (by key).
 with queues as materialized (
     select q.id, q.name, q.visibility_timeout_secs, q.default_retry_policy_id,
-           row_number() over (order by q.priority desc, -ln(1.0 - random()) / q.weight) as place
+           row_number() over (order by q.priority desc, -ln(1.0 - random()) / q.weight) as place,
+           q.max_concurrency is not null
+               or exists (select 1 from tidemill.queue_lanes l where l.queue_id = q.id)
+               or exists (select 1 from tidemill.concurrency_limits c where c.queue_id = q.id)
+               or exists (select 1 from tidemill.concurrency_limits c where c.project_id = q.project_id and c.job_type is not null) as gated
     from tidemill.queues q
     where q.project_id = %(project_id)s::uuid and q.name = any(%(queues)s::text[]) and not q.is_paused
+), plain as materialized (
+    select q.* from queues q where q.place < coalesce((select min(g.place) from queues g where g.gated), 2147483647)
 ), levels as materialized (
     select q.place, l.queue_id, l.priority, coalesce(s.since, '-infinity'::timestamptz) as since
-    from queues q
+    from plain q
     join tidemill.queue_levels l on l.queue_id = q.id
     left join unnest(%(since_queues)s::uuid[], %(since_priorities)s::smallint[], %(since_at)s::timestamptz[]) as s (queue_id, priority, since)
         on s.queue_id = l.queue_id and s.priority = l.priority
@@ -26,7 +32,7 @@ with queues as materialized (
         cross join lateral (
             select d.ctid
             from tidemill.job_queue_entries d
-            where d.queue_id = l.queue_id and d.priority = l.priority and d.run_at >= l.since
+            where d.queue_id = l.queue_id and d.lane = 0 and d.priority = l.priority and d.run_at >= l.since
               and d.run_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
               and (%(job_types)s::text[] is null
                    or exists (select 1 from tidemill.jobs j where j.id = d.job_id and j.job_type = any(%(job_types)s::text[])))
@@ -35,15 +41,14 @@ with queues as materialized (
             for update skip locked
         ) c
         limit %(limit)s::integer))
-    returning e.queue_id, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight, e.concurrency_limit,
-              e.concurrency_key, e.partition_key, e.rate_class, e.sticky_worker
+    returning e.queue_id, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight, e.lane
 ), leased as (
     insert into tidemill.job_leases (
         job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
-        lease_ms, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
+        lease_ms, weight)
     select t.job_id, gen_random_uuid(), t.queue_id, %(worker_id)s::uuid, t.attempt_count + 1, t.fence + 1, t.priority, t.traits, t.run_at,
            n.now, case when %(start)s::boolean then n.now end, n.now + make_interval(secs => m.ms / 1000.0), m.ms,
-           t.weight, t.concurrency_limit, t.concurrency_key, t.partition_key, t.rate_class, t.sticky_worker
+           t.weight, t.lane
     from taken t
     join queues q on q.id = t.queue_id
     cross join lateral (select coalesce(%(lease_ms)s::bigint, q.visibility_timeout_secs * 1000::bigint) as ms) m

@@ -4,7 +4,7 @@ with gone as (
     delete from tidemill.job_queue_entries e
     using tidemill.jobs j
     where j.id = any(%(job_ids)s::uuid[]) and j.project_id = %(project_id)s::uuid
-      and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+      and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
     returning e.job_id
 ), jobs as (
     delete from tidemill.jobs j

@@ -4,7 +4,7 @@
 with entry as (
     select e.job_id
     from tidemill.jobs j
-    join tidemill.job_queue_entries e on e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+    join tidemill.job_queue_entries e on e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
     where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid
     for update of e
 )

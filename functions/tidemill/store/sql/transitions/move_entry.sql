@@ -5,7 +5,7 @@ with gone as (
     delete from tidemill.job_queue_entries e
     using tidemill.jobs j
     where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid
-      and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+      and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
       and (not %(only_ahead)s::boolean or e.run_at > coalesce(%(now)s::timestamptz, statement_timestamp()))
     returning e.*, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
 ), target as (
@@ -14,13 +14,11 @@ with gone as (
     from gone g
 ), entered as (
     insert into tidemill.job_queue_entries (
-        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
-        rate_class, sticky_worker)
-    select t.queue_id, t.new_priority, t.new_run_at, t.job_id, t.attempt_count, t.fence, t.traits, t.weight, t.concurrency_limit,
-           t.concurrency_key, t.partition_key, t.rate_class, t.sticky_worker
+        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)
+    select t.queue_id, t.new_priority, t.new_run_at, t.job_id, t.attempt_count, t.fence, t.traits, t.weight, t.lane
     from target t
 ), levels as (
-    insert into tidemill.queue_levels (queue_id, priority) select t.queue_id, t.new_priority from target t on conflict do nothing
+    insert into tidemill.queue_levels (queue_id, priority) select t.queue_id, t.new_priority from target t where t.lane = 0 on conflict do nothing
 )
 update tidemill.jobs j
 set run_at = t.new_run_at, priority = t.new_priority, updated_at = t.now

@@ -9,13 +9,11 @@ with moved as (
     returning j.*, tidemill.job_traits(j) as traits
 ), entered as (
     insert into tidemill.job_queue_entries (
-        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
-        rate_class, sticky_worker)
-    select m.queue_id, m.priority, m.run_at, m.id, 0, m.fence, m.traits, nullif(m.weight, 1), m.concurrency_limit,
-           m.concurrency_key, m.partition_key, m.rate_class, m.sticky_worker
+        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)
+    select m.queue_id, m.priority, m.run_at, m.id, 0, m.fence, m.traits, nullif(m.weight, 1), m.lane
     from moved m
 ), levels as (
-    insert into tidemill.queue_levels (queue_id, priority) select m.queue_id, m.priority from moved m on conflict do nothing
+    insert into tidemill.queue_levels (queue_id, priority) select m.queue_id, m.priority from moved m where m.lane = 0 on conflict do nothing
 ), resolved as (
     update tidemill.dead_letter_queue d
     set resolved = true, resolved_at = m.updated_at, resolved_by = %(by)s::uuid, resolution_action = 'retry'

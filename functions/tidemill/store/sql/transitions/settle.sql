@@ -12,16 +12,14 @@ with moves as materialized (
     using moves m
     where l.job_id = m.job_id and l.lease_token = m.token
     returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.priority, l.traits, l.run_at, l.claimed_at, l.started_at,
-              l.weight, l.concurrency_limit, l.concurrency_key, l.partition_key, l.rate_class, l.sticky_worker,
+              l.weight, l.lane, l.limit_key,
               m."to", m.status, m.attempt_count, m.crash_count, m.reason, m.error_class, m.error_message, m.error_stack, m.exit_code, m.digest,
               coalesce(%(now)s::timestamptz, statement_timestamp()) as now,
               coalesce(%(now)s::timestamptz, statement_timestamp()) + make_interval(secs => m.delay_ms / 1000.0) as due_at
 ), entered as (
     insert into tidemill.job_queue_entries (
-        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
-        rate_class, sticky_worker)
-    select e.queue_id, e.priority, e.due_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight, e.concurrency_limit,
-           e.concurrency_key, e.partition_key, e.rate_class, e.sticky_worker
+        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)
+    select e.queue_id, e.priority, e.due_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight, e.lane
     from ended e where e."to" in ('scheduled', 'queued')
 ), moved as (
     update tidemill.jobs j

@@ -49,15 +49,14 @@ with ended as materialized (
     returning j.*, tidemill.job_traits(j) as traits
 ), entered as (
     insert into tidemill.job_queue_entries (
-        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, concurrency_limit, concurrency_key, partition_key,
-        rate_class, sticky_worker)
+        queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)
     select m.queue_id, m.priority, m.run_at, m.id, m.attempt_count, m.fence,
            m.traits,
-           nullif(m.weight, 1), m.concurrency_limit, m.concurrency_key, m.partition_key, m.rate_class, m.sticky_worker
+           nullif(m.weight, 1), m.lane
     from moved m where m.phase = 'moving'
 ), levels as (
     insert into tidemill.queue_levels (queue_id, priority)
-    select distinct m.queue_id, m.priority from moved m where m.phase = 'moving' on conflict do nothing
+    select distinct m.queue_id, m.priority from moved m where m.phase = 'moving' and m.lane = 0 on conflict do nothing
 ), freed as (
     delete from tidemill.unique_holds h
     using moved m

@@ -1,0 +1,466 @@
+-- Lanes: entries that pass or fail the same gates stand in one lane, so a claim looks at a blocked lane once and never at the jobs in it
+-- (docs/adr/0007). A lane exists while it has entries; partitions group lanes for fair shares.
+
+create table tidemill.queue_partitions (
+    queue_id uuid not null references tidemill.queues (id) on delete cascade,
+    partition_key text not null check (length(partition_key) <= 255),
+    weight integer not null default 1 check (weight between 1 and 1000000),
+    virtual_finish double precision not null default 0,
+    is_ready boolean not null default false,
+    served_at timestamptz not null default clock_timestamp(),
+    primary key (queue_id, partition_key)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+create index queue_partitions_by_turn on tidemill.queue_partitions (queue_id, virtual_finish, partition_key) where is_ready;
+create index queue_partitions_idle on tidemill.queue_partitions (served_at) where not is_ready;
+
+create table tidemill.queue_lanes (
+    queue_id uuid not null references tidemill.queues (id) on delete cascade,
+    lane bigint not null check (lane > 0),
+    priority smallint not null,
+    partition_key text not null default '',
+    job_type text not null,
+    limit_key bigint,
+    concurrency_limit integer,
+    rate_class text,
+    sticky_worker text,
+    due_at timestamptz not null,
+    is_ready boolean not null,
+    look_at timestamptz not null,
+    blocked_by text check (blocked_by in ('concurrency_key', 'rate_class', 'sticky_worker')),
+    blocked_since timestamptz,
+    primary key (queue_id, lane, priority),
+    constraint queue_lanes_blocked check ((blocked_by is null) = (blocked_since is null) and (blocked_by is null or not is_ready))
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+create index queue_lanes_ready on tidemill.queue_lanes (queue_id, partition_key, priority desc, due_at, lane) where is_ready;
+create index queue_lanes_waiting on tidemill.queue_lanes (queue_id, look_at) where not is_ready;
+create index queue_lanes_by_limit on tidemill.queue_lanes (limit_key) where blocked_by = 'concurrency_key';
+create index queue_lanes_by_rate on tidemill.queue_lanes (rate_class) where blocked_by = 'rate_class';
+
+-- The virtual time of each queue that serves partitions: where a partition that was idle starts again, so that idling earns no credit.
+create table tidemill.queue_clocks (
+    queue_id uuid primary key references tidemill.queues (id) on delete cascade,
+    virtual_time double precision not null default 0
+) with (fillfactor = 50);
+
+-- A limit's identity over all queues of a project, and the lock that claims take (and never wait for) while they count it.
+create function tidemill.limit_key(project_id uuid, job_type text, key text) returns bigint
+language sql immutable parallel safe
+return hashtextextended(concat_ws(e'\x1f', project_id::text, job_type, coalesce('=' || key, '-')), 4711);
+
+create function tidemill.queue_lock(queue_id uuid) returns bigint
+language sql immutable parallel safe
+return hashtextextended(queue_id::text, 1789);
+
+-- A partition has work again. Locks: its row (share, or update where it was idle).
+create function tidemill.ready_partition(p_queue_id uuid, p_partition text) returns void
+language plpgsql as $$
+begin
+    for v_try in 1..5 loop
+        perform 1 from tidemill.queue_partitions p
+        where p.queue_id = p_queue_id and p.partition_key = p_partition and p.is_ready for share;
+        exit when found;
+        insert into tidemill.queue_partitions as p (queue_id, partition_key, virtual_finish, is_ready)
+        values (p_queue_id, p_partition, coalesce((select c.virtual_time from tidemill.queue_clocks c where c.queue_id = p_queue_id), 0), true)
+        on conflict (queue_id, partition_key) do update
+        set is_ready = true, virtual_finish = greatest(p.virtual_finish, excluded.virtual_finish)
+        where not p.is_ready;
+        exit when found;
+    end loop;
+end $$;
+
+-- An entry enters a lane: the lane exists and is looked at no later than the entry is due. Enqueuers share the lane's row lock, which keeps a
+-- claim from removing or postponing it before they commit. Locks: entry (held) -> lane -> partition.
+create function tidemill.enter_lane() returns trigger
+language plpgsql as $$
+declare
+    v_due timestamptz;
+    v_partition text;
+begin
+    for v_try in 1..10 loop
+        select l.due_at, l.partition_key into v_due, v_partition from tidemill.queue_lanes l
+        where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
+        if not found then
+            insert into tidemill.queue_lanes (
+                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
+            select new.queue_id, new.lane, new.priority, coalesce(j.partition_key, ''), j.job_type,
+                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
+                   j.concurrency_limit, j.rate_class, j.sticky_worker, new.run_at, new.run_at <= clock_timestamp(), new.run_at
+            from tidemill.jobs j where j.id = new.job_id
+            on conflict do nothing
+            returning partition_key into v_partition;
+            exit when found;
+        elsif v_due > new.run_at then
+            update tidemill.queue_lanes l
+            set due_at = least(l.due_at, new.run_at),
+                is_ready = l.is_ready or (l.blocked_by is null and new.run_at <= clock_timestamp()),
+                look_at = case when l.blocked_by is null then least(l.look_at, new.run_at) else l.look_at end
+            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
+            exit when found;
+        else
+            perform 1 from tidemill.queue_lanes l
+            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority and l.due_at <= new.run_at
+            for share;
+            exit when found;
+        end if;
+    end loop;
+    if v_partition is null then
+        raise exception 'a lane kept moving' using errcode = 'serialization_failure';
+    end if;
+    if new.run_at <= clock_timestamp() then
+        perform tidemill.ready_partition(new.queue_id, v_partition);
+    end if;
+    return null;
+end $$;
+
+create trigger enter_lane after insert on tidemill.job_queue_entries
+for each row when (new.lane <> 0) execute function tidemill.enter_lane();
+
+-- Lanes that waited for one of these limits are looked at again at once. Called where a counted lease ends; rows that a claim holds are skipped,
+-- they are looked at again within 5 s anyway. Returns how many. Locks: lanes (skip locked) -> partitions.
+create function tidemill.wake_lanes(p_limit_keys bigint[], p_now timestamptz) returns integer
+language plpgsql as $$
+declare
+    v_lane record;
+    v_woken integer := 0;
+begin
+    for v_lane in
+        update tidemill.queue_lanes l
+        set blocked_by = null, blocked_since = null, is_ready = l.due_at <= p_now, look_at = l.due_at
+        where (l.queue_id, l.lane, l.priority) in (
+            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+            where w.limit_key = any(p_limit_keys) and w.blocked_by = 'concurrency_key'
+            limit 1000 for update skip locked)
+        returning l.queue_id, l.partition_key, l.is_ready
+    loop
+        v_woken := v_woken + 1;
+        if v_lane.is_ready then
+            perform tidemill.ready_partition(v_lane.queue_id, v_lane.partition_key);
+        end if;
+    end loop;
+    return v_woken;
+end $$;
+
+-- Tokens of a rate class now: a bucket of `burst` that gains `limit` per window, empty while paused or closed.
+create function tidemill.tokens_now(r tidemill.rate_classes, p_now timestamptz) returns double precision
+language sql immutable parallel safe
+return case when r.is_paused or coalesce(r.closed_until > p_now, false) then 0
+    else least(r.burst::double precision,
+               r.tokens + greatest(0, extract(epoch from p_now - r.refilled_at)) * 1000.0 * r."limit" / r.window_ms) end;
+
+-- Claims from one gated queue: at most p_limit due jobs, with every gate of API.md §4 in the order that explain reports them. Serialised per queue by
+-- a transaction-scoped lock that is tried, never waited for; each limit that reaches over queues is counted under a lock of its own, in a statement that
+-- begins after the lock is held. Takes partitions by smallest virtual finish time (weighted fair queueing, Demers et al. 1989; start of an idle one = the
+-- queue's clock), within a partition the highest priority, then the earliest due lane. Returns the leases. p_busy: another claim is at this queue right now.
+create function tidemill.claim_gated(
+    p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamptz)
+returns table (job_id uuid, lease_token uuid, attempt integer, fence bigint, priority smallint, run_at timestamptz, lease_expires_at timestamptz)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue tidemill.queues;
+    v_worker text;
+    v_types text[];
+    v_room integer := p_limit;
+    v_max integer;
+    v_rule tidemill.saturation_rule;
+    v_clock double precision;
+    v_empty smallint[] := '{}';
+    v_row record;
+    v_rate tidemill.rate_classes;
+    v_tokens double precision;
+    v_spent double precision;
+    v_blocked text;
+    v_again timestamptz;
+    v_n integer;
+    v_count integer;
+    v_taken integer;
+    v_depth integer;
+    v_lanes bigint[];
+    v_levels smallint[];
+    v_parts text[];
+    v_wants integer[];
+begin
+    if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
+        return;
+    end if;
+    select q.* into v_queue from tidemill.queues q where q.id = p_queue_id and not q.is_paused;
+    if not found then
+        return;
+    end if;
+
+    -- queue concurrency, and standing limits on the queue
+    v_max := v_queue.max_concurrency;
+    v_rule := v_queue.on_saturated;
+    for v_row in select c.max_concurrent, c.on_saturated from tidemill.concurrency_limits c where c.queue_id = p_queue_id loop
+        if v_max is null or v_row.max_concurrent < v_max then
+            v_max := v_row.max_concurrent;
+            v_rule := v_row.on_saturated;
+        end if;
+    end loop;
+    if v_max is not null then
+        select count(*) into v_count from (
+            select 1 from tidemill.job_leases l where l.queue_id = p_queue_id and l.traits & 128 <> 0 limit v_max + 1) x;
+        v_room := least(v_room, v_max - v_count);
+        if v_room <= 0 then
+            if v_rule = 'cancel_running' then
+                update tidemill.job_leases l set cancel_requested_at = v_now
+                where l.job_id = (
+                    select o.job_id from tidemill.job_leases o
+                    where o.queue_id = p_queue_id and o.traits & 128 <> 0 and o.cancel_requested_at is null
+                    order by o.priority, o.claimed_at limit 1 for update skip locked)
+                  and exists (select 1 from tidemill.job_queue_entries e where e.queue_id = p_queue_id and e.run_at <= v_now);
+            end if;
+            return;
+        end if;
+    end if;
+
+    -- what has come due, or is due for another look
+    for v_row in
+        update tidemill.queue_lanes l
+        set is_ready = true, blocked_by = null, blocked_since = null
+        where (l.queue_id, l.lane, l.priority) in (
+            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+            where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
+            order by w.look_at limit 500 for no key update skip locked)
+        returning l.partition_key
+    loop
+        perform tidemill.ready_partition(p_queue_id, v_row.partition_key);
+    end loop;
+    if exists (select 1 from tidemill.queue_levels v where v.queue_id = p_queue_id) then
+        perform tidemill.ready_partition(p_queue_id, '');
+    end if;
+    select w.name into v_worker from tidemill.workers w where w.id = p_worker_id;
+    v_types := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type is not null);
+
+    for v_round in 1..50 loop
+        exit when v_room <= 0;
+
+        -- whose turn it is, and how many each may take before the others' turns come
+        v_depth := greatest(1, ceil(2.0 * v_room / greatest(1, (select count(*) from (
+            select 1 from tidemill.queue_partitions p where p.queue_id = p_queue_id and p.is_ready limit v_room) x)))::integer);
+        with parts as materialized (
+            select p.partition_key, p.virtual_finish, p.weight
+            from tidemill.queue_partitions p
+            where p.queue_id = p_queue_id and p.is_ready
+            order by p.virtual_finish, p.partition_key
+            limit least(v_room, 500)
+        ), slots as (
+            select s.partition_key, count(*)::integer as n, min(s.finish) as turn
+            from (select p.partition_key, p.virtual_finish + j::double precision / p.weight as finish
+                  from parts p cross join generate_series(0, v_depth - 1) as j
+                  order by finish, p.partition_key limit v_room) s
+            group by s.partition_key
+        ), chosen as (
+            select distinct on (coalesce(c.limit_key, hashtextextended(s.partition_key, 1))) s.partition_key, s.n, s.turn, c.lane, c.priority
+            from slots s
+            cross join lateral (
+                (select l.lane, l.priority, l.due_at, l.limit_key from tidemill.queue_lanes l
+                 where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
+                   and (p_job_types is null or l.job_type = any(p_job_types))
+                 order by l.priority desc, l.due_at, l.lane limit 1)
+                union all
+                (select 0::bigint, v.priority, h.run_at, null::bigint
+                 from tidemill.queue_levels v
+                 cross join lateral (
+                     select e.run_at from tidemill.job_queue_entries e
+                     where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+                     order by e.run_at limit 1) h
+                 where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
+                 order by v.priority desc limit 1)
+                order by 2 desc, 3, 1 limit 1
+            ) c
+            order by coalesce(c.limit_key, hashtextextended(s.partition_key, 1)), s.turn
+        )
+        select array_agg(c.lane order by c.turn, c.partition_key), array_agg(c.priority order by c.turn, c.partition_key),
+               array_agg(c.partition_key order by c.turn, c.partition_key), array_agg(c.n order by c.turn, c.partition_key), min(c.turn)
+        into v_lanes, v_levels, v_parts, v_wants, v_clock
+        from chosen c;
+
+        -- partitions whose turn it is but which have nothing to give leave the circle until something readies them again
+        update tidemill.queue_partitions p set is_ready = false
+        where (p.queue_id, p.partition_key) in (
+            select i.queue_id, i.partition_key from (
+                select o.queue_id, o.partition_key from tidemill.queue_partitions o
+                where o.queue_id = p_queue_id and o.is_ready
+                order by o.virtual_finish, o.partition_key limit least(v_room, 500)) n
+            join tidemill.queue_partitions i on i.queue_id = n.queue_id and i.partition_key = n.partition_key
+            where not exists (select 1 from tidemill.queue_lanes l
+                              where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready)
+              and not (i.partition_key = any(coalesce(v_parts, '{}')))
+            for no key update of i skip locked);
+        exit when v_lanes is null and not found;
+        continue when v_lanes is null;
+
+        -- limits over all queues: lock first, count in the next statement
+        for v_row in
+            select i, l.limit_key, l.concurrency_limit, l.rate_class, l.sticky_worker, l.job_type,
+                   l.limit_key is null or pg_try_advisory_xact_lock(l.limit_key) as locked
+            from generate_subscripts(v_lanes, 1) as i
+            join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = v_lanes[i] and l.priority = v_levels[i]
+            where l.limit_key is not null or l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types)
+            order by i
+        loop
+            v_blocked := null;
+            v_n := v_wants[v_row.i];
+            if not v_row.locked then
+                v_blocked := 'concurrency_key';
+                v_again := v_now + interval '5 milliseconds';
+            end if;
+            if v_blocked is null and v_row.limit_key is not null then
+                select count(*) into v_count from (
+                    select 1 from tidemill.job_leases l where l.limit_key = v_row.limit_key limit v_row.concurrency_limit) x;
+                v_n := least(v_n, v_row.concurrency_limit - v_count);
+                if v_n <= 0 then
+                    v_blocked := 'concurrency_key';
+                    v_again := v_now + interval '5 seconds' * (0.8 + 0.4 * random());
+                end if;
+            end if;
+            if v_blocked is null and v_row.job_type = any(v_types) then
+                if not pg_try_advisory_xact_lock(tidemill.limit_key(v_queue.project_id, v_row.job_type, e'\x1e' || 'type')) then
+                    v_blocked := 'concurrency_key';
+                    v_again := v_now + interval '5 milliseconds';
+                else
+                    select v_n into v_n;
+                    v_n := least(v_n, (
+                        select min(c.max_concurrent - (
+                            select count(*) from tidemill.job_leases l join tidemill.jobs j on j.id = l.job_id
+                            where j.project_id = v_queue.project_id and j.job_type = v_row.job_type))
+                        from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type = v_row.job_type)::integer);
+                    if v_n <= 0 then
+                        v_blocked := 'concurrency_key';
+                        v_again := v_now + interval '1 second' * (0.8 + 0.4 * random());
+                    end if;
+                end if;
+            end if;
+            if v_blocked is null and v_row.rate_class is not null then
+                select r.* into v_rate from tidemill.rate_classes r
+                where r.project_id = v_queue.project_id and r.name = v_row.rate_class for no key update skip locked;
+                if found then
+                    v_tokens := tidemill.tokens_now(v_rate, v_now);
+                    select count(*), coalesce(sum(x.cost), 0) into v_count, v_spent
+                    from (select h.cost, sum(h.cost) over (order by h.run_at, h.job_id) as upto
+                          from (select coalesce(e.weight, 1) as cost, e.run_at, e.job_id from tidemill.job_queue_entries e
+                                where e.queue_id = p_queue_id and e.lane = v_lanes[v_row.i] and e.priority = v_levels[v_row.i] and e.run_at <= v_now
+                                order by e.run_at, e.job_id limit v_n) h) x
+                    -- a job dearer than the bucket passes when the bucket is full
+                    where x.upto <= v_tokens + 1e-9 or (x.upto = x.cost and v_tokens >= v_rate.burst);
+                    v_n := least(v_n, v_count);
+                    if v_n <= 0 then
+                        v_blocked := 'rate_class';
+                        v_again := case when v_rate.is_paused then v_now + interval '1 day'
+                            else greatest(coalesce(v_rate.closed_until, v_now), v_now + make_interval(secs => greatest(0.001,
+                                (least(v_rate.burst::double precision, coalesce((
+                                    select coalesce(e.weight, 1) from tidemill.job_queue_entries e
+                                    where e.queue_id = p_queue_id and e.lane = v_lanes[v_row.i] and e.priority = v_levels[v_row.i] and e.run_at <= v_now
+                                    order by e.run_at, e.job_id limit 1), 1)) - v_tokens) * v_rate.window_ms / v_rate."limit" / 1000.0))) end;
+                    else
+                        update tidemill.rate_classes r set tokens = v_tokens - v_spent, refilled_at = v_now
+                        where r.project_id = v_queue.project_id and r.name = v_row.rate_class;
+                    end if;
+                elsif exists (select 1 from tidemill.rate_classes r where r.project_id = v_queue.project_id and r.name = v_row.rate_class) then
+                    v_blocked := 'rate_class';
+                    v_again := v_now + interval '5 milliseconds';
+                end if;
+            end if;
+            if v_blocked is null and v_row.sticky_worker is not null and v_row.sticky_worker is distinct from v_worker
+               and exists (select 1 from tidemill.workers w
+                           where w.project_id = v_queue.project_id and w.name = v_row.sticky_worker and w.status in ('running', 'quiet')
+                             and w.last_seen_at > v_now - make_interval(secs => greatest(30, w.lease_ms / 1000.0))) then
+                v_blocked := 'sticky_worker';
+                v_again := v_now + interval '1 second';
+            end if;
+            if v_blocked is not null then
+                v_wants[v_row.i] := 0;
+                update tidemill.queue_lanes l
+                set is_ready = false, blocked_by = v_blocked, blocked_since = coalesce(l.blocked_since, v_now), look_at = v_again
+                where l.queue_id = p_queue_id and l.lane = v_lanes[v_row.i] and l.priority = v_levels[v_row.i];
+            else
+                v_wants[v_row.i] := v_n;
+            end if;
+        end loop;
+
+        -- take
+        v_taken := 0;
+        for v_row in
+            with want as materialized (
+                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_wants[i] as n
+                from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0
+            ), taken as (
+                delete from tidemill.job_queue_entries e
+                where e.ctid = any(array(
+                    select d.ctid from want w
+                    cross join lateral (
+                        select c.ctid from tidemill.job_queue_entries c
+                        where c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at <= v_now
+                          and (w.lane <> 0 or ((p_job_types is null and cardinality(v_types) = 0) or exists (
+                              select 1 from tidemill.jobs j where j.id = c.job_id
+                                and (p_job_types is null or j.job_type = any(p_job_types)) and not (j.job_type = any(v_types)))))
+                        order by c.run_at, c.job_id limit w.n for update skip locked) d))
+                returning e.lane, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
+            ), leased as (
+                insert into tidemill.job_leases (
+                    job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
+                    lease_ms, weight, lane, limit_key, partition_key)
+                select t.job_id, gen_random_uuid(), p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
+                       t.run_at, v_now, case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
+                       l.limit_key, l.partition_key
+                from taken t
+                cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
+                left join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = t.lane and l.priority = t.priority
+                returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at
+            ), begun as (
+                delete from tidemill.unique_holds h
+                where p_start and (h.project_id, h.kind, h.key) in (
+                    select u.project_id, u.kind, u.key from taken t
+                    join tidemill.unique_holds u on u.job_id = t.job_id and u.kind = 'unique'
+                    where t.traits & 2 <> 0 order by u.key for update of u)
+            ), charged as (
+                update tidemill.queue_partitions p
+                set virtual_finish = p.virtual_finish + c.cost / p.weight, served_at = v_now
+                from (select w.partition_key, sum(coalesce(t.weight, 1))::double precision as cost
+                      from taken t join want w on w.lane = t.lane and w.priority = t.priority group by w.partition_key) c
+                where p.queue_id = p_queue_id and p.partition_key = c.partition_key
+            )
+            select l.* from leased l
+        loop
+            v_taken := v_taken + 1;
+            job_id := v_row.job_id; lease_token := v_row.lease_token; attempt := v_row.attempt; fence := v_row.fence;
+            priority := v_row.priority; run_at := v_row.run_at; lease_expires_at := v_row.lease_expires_at;
+            return next;
+        end loop;
+        v_room := v_room - v_taken;
+
+        -- what the lanes look like after that; one that enqueuers hold is left as it is and looked at again
+        update tidemill.queue_lanes l
+        set due_at = h.run_at, is_ready = h.run_at <= v_now, look_at = h.run_at
+        from (
+            select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
+            join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
+            where k.queue_id = p_queue_id and v_wants[i] > 0
+            for no key update of k skip locked) f
+        cross join lateral (
+            select e.run_at from tidemill.job_queue_entries e
+            where e.queue_id = f.queue_id and e.lane = f.lane and e.priority = f.priority
+            order by e.run_at limit 1) h
+        where l.queue_id = f.queue_id and l.lane = f.lane and l.priority = f.priority;
+        delete from tidemill.queue_lanes l
+        where (l.queue_id, l.lane, l.priority) in (
+            select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
+            join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
+            where k.queue_id = p_queue_id and v_wants[i] > 0
+              and not exists (select 1 from tidemill.job_queue_entries e
+                              where e.queue_id = k.queue_id and e.lane = k.lane and e.priority = k.priority)
+            for update of k skip locked);
+        v_empty := v_empty || array(
+            select v_levels[i] from generate_subscripts(v_lanes, 1) as i
+            where v_lanes[i] = 0 and v_taken < v_wants[i] and cardinality(v_lanes) = 1);
+        -- nothing came of a whole round though lanes seemed ready: somebody holds their rows; leave the rest to the next claim
+        exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0);
+    end loop;
+
+    if v_clock is not null then
+        insert into tidemill.queue_clocks as c (queue_id, virtual_time) values (p_queue_id, v_clock)
+        on conflict (queue_id) do update set virtual_time = greatest(c.virtual_time, excluded.virtual_time);
+    end if;
+end $$;
