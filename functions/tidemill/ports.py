@@ -107,11 +107,11 @@ class FamilyStore(Transactions, Protocol):
 class SettleStore(FamilyStore, Protocol):
     """Ends attempts."""
 
-    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> dict[str, int]:
-        """Completes by (lease, result JSON, digest); job id → traits for every lease that was ours."""
+    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> dict[Lease, int]:
+        """Completes by (lease, result JSON, digest); the traits of every lease that was ours."""
 
     def leased(self, leases: Sequence[Lease]) -> list[Leased]:
-        """Locks those of `leases` that are ours, in job_id order, with what `decide` needs."""
+        """Locks those of `leases` that are ours, in job_id order, and the keys they may free; what `decide` needs of each."""
 
     def expired(self, limit: int, *, now: datetime | None) -> list[Leased]:
         """Locks at most `limit` leases that have run out; skips those that somebody is settling."""
@@ -167,7 +167,7 @@ class ReportStore(Protocol):
 class OperateStore(FamilyStore, Protocol):
     """Moves single jobs by hand. Each returns False (None) if the job was not where the move starts, else its traits where they matter."""
 
-    def state(self, project_id: str, job_id: str) -> tuple[State, Lease | None] | None:
+    def state(self, project_id: str, job_id: str, *, now: datetime | None = None) -> tuple[State, Lease | None] | None:
         """The job's state and, if leased, its lease; None if the project has no such job."""
 
     def cancel_entry(self, project_id: str, job_id: str, reason: str, *, now: datetime | None) -> int | None:
@@ -179,7 +179,7 @@ class OperateStore(FamilyStore, Protocol):
     def request_cancel(self, project_id: str, job_id: str, *, now: datetime | None) -> Lease | None:
         """Asks a leased job to stop; its lease."""
 
-    def take_hold(self, project_id: str, job_id: str) -> str | None:
+    def take_hold(self, project_id: str, job_id: str, *, now: datetime | None) -> str | None:
         """The job that holds a dead job's unique key after this (itself if it was free); None if it has none to take."""
 
     def retry(self, project_id: str, job_id: str, *, by: str | None, now: datetime | None) -> int | None:
@@ -227,6 +227,9 @@ class SweepStore(SettleStore, OperateStore, EnqueueStore, Protocol):
 
     def prunable(self, limit: int, *, now: datetime | None) -> list[tuple[str, str]]:
         """(project id, job id) of ended jobs whose retention is over."""
+
+    def prune(self, job_ids: Sequence[str], *, now: datetime | None) -> int:
+        """How many of the jobs were deleted: those whose end and retention are still over, and that nobody else is deleting."""
 
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         """How many unique keys whose time is over were freed."""

@@ -50,7 +50,7 @@ def cancel(
         phase = "waiting" if state is State.PENDING else "quarantined"
         return _ended(store, job_id, lambda: store.cancel_waiting(project_id, job_id, phase, reason, now=now), now)
 
-    return _looking(store, project_id, job_id, "cancel", attempt)
+    return _looking(store, project_id, job_id, "cancel", now, attempt)
 
 
 def retry(store: OperateStore, project_id: str, job_id: str, *, by: str | None = None, now: datetime | None = None) -> State:
@@ -59,18 +59,18 @@ def retry(store: OperateStore, project_id: str, job_id: str, *, by: str | None =
     def attempt(state: State) -> State | None:
         transitions.require(state, Event.RETRY)
         with store.transaction():
-            holder = store.take_hold(project_id, job_id)
+            holder = store.take_hold(project_id, job_id, now=now)
             if holder is not None and holder != job_id:
                 raise UniqueConflict(job_id, holder)
             traits = store.retry(project_id, job_id, by=by, now=now)
             if traits is None:
-                return None
+                raise _Moved  # the key that was taken for it must not stay behind
             if traits & BATCH:
                 counted = [(batch_id, "failed", -1) for batch_id in store.batches_of([job_id]).values()]
                 count_members(store, counted, reopen=True, now=now)
             return State.QUEUED
 
-    return _looking(store, project_id, job_id, "retry", attempt)
+    return _looking(store, project_id, job_id, "retry", now, attempt)
 
 
 def promote(store: OperateStore, project_id: str, job_id: str, *, now: datetime | None = None) -> State:
@@ -79,11 +79,11 @@ def promote(store: OperateStore, project_id: str, job_id: str, *, now: datetime 
     def attempt(state: State) -> State | None:
         transitions.require(state, Event.PROMOTE)
         if state is State.PENDING:
-            return _seen(store, project_id, job_id) if store.promote(project_id, job_id, now=now) else None
+            return _seen(store, project_id, job_id, now) if store.promote(project_id, job_id, now=now) else None
         moved = store.move_entry(project_id, job_id, run_at=now or _EPOCH, only_ahead=True, now=now)
         return State.QUEUED if moved else None
 
-    return _looking(store, project_id, job_id, "promote", attempt)
+    return _looking(store, project_id, job_id, "promote", now, attempt)
 
 
 def reschedule(store: OperateStore, project_id: str, job_id: str, run_at: datetime, *, now: datetime | None = None) -> State:
@@ -92,9 +92,9 @@ def reschedule(store: OperateStore, project_id: str, job_id: str, run_at: dateti
     def attempt(state: State) -> State | None:
         transitions.require(state, Event.RESCHEDULE)
         move = store.move_waiting if state is State.PENDING else store.move_entry
-        return _seen(store, project_id, job_id) if move(project_id, job_id, run_at=run_at, now=now) else None
+        return _seen(store, project_id, job_id, now) if move(project_id, job_id, run_at=run_at, now=now) else None
 
-    return _looking(store, project_id, job_id, "reschedule", attempt)
+    return _looking(store, project_id, job_id, "reschedule", now, attempt)
 
 
 def edit(store: OperateStore, project_id: str, job_id: str, change: Edit, *, now: datetime | None = None) -> State:
@@ -118,7 +118,7 @@ def edit(store: OperateStore, project_id: str, job_id: str, change: Edit, *, now
                 raise _Moved
         return state
 
-    return _looking(store, project_id, job_id, "edit", attempt)
+    return _looking(store, project_id, job_id, "edit", now, attempt)
 
 
 def delete(store: OperateStore, project_id: str, job_id: str) -> None:
@@ -132,7 +132,7 @@ def delete(store: OperateStore, project_id: str, job_id: str) -> None:
             _forget(store, gone)
         return state if gone else None
 
-    _looking(store, project_id, job_id, "delete", attempt)
+    _looking(store, project_id, job_id, "delete", None, attempt)
 
 
 def _forget(store: OperateStore, gone: Sequence[Deleted]) -> None:
@@ -176,17 +176,19 @@ def _cancel_leased(
         return end_leased(store, store.leased([lease]), Event.FORCE_CANCEL, roll=roll, now=now).get(job_id)
 
 
-def _seen(store: OperateStore, project_id: str, job_id: str) -> State:
-    found = store.state(project_id, job_id)
+def _seen(store: OperateStore, project_id: str, job_id: str, now: datetime | None) -> State:
+    found = store.state(project_id, job_id, now=now)
     if found is None:
         raise NotFound("job", job_id)
     return found[0]
 
 
-def _looking(store: OperateStore, project_id: str, job_id: str, verb: str, attempt: Callable[[State], State | None]) -> State:
+def _looking(
+    store: OperateStore, project_id: str, job_id: str, verb: str, now: datetime | None, attempt: Callable[[State], State | None]
+) -> State:
     for _ in range(LOOKS):
         try:
-            done = attempt(_seen(store, project_id, job_id))
+            done = attempt(_seen(store, project_id, job_id, now))
         except _Moved:
             continue
         if done is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -16,9 +15,7 @@ def prune(store: SweepStore, *, limit: int = 1_000, now: datetime | None = None)
 
     A job's age counts from its end, per final state; a job that has not ended is never removed.
     """
-    by_project: dict[str, list[str]] = defaultdict(list)
-    for project_id, job_id in store.prunable(limit, now=now):
-        by_project[project_id].append(job_id)
-    jobs = sum(len(store.delete(project_id, sorted(ids))) for project_id, ids in by_project.items())
+    ended = sorted(job_id for _, job_id in store.prunable(limit, now=now))
+    jobs = store.prune(ended, now=now) if ended else 0
     workers, heartbeats = store.prune_workers(STALE_WORKER_MS, limit, now=now)
     return {"jobs": jobs, "unique_keys": store.prune_holds(limit, now=now), "workers": workers, "heartbeats": heartbeats}

@@ -22,7 +22,10 @@ def settle(store: SettleStore, acks: Sequence[Ack], *, roll: Rolls, now: datetim
     for ack in acks:
         first.setdefault(Lease(ack.job_id, ack.lease_token), ack)
     with store.transaction():
-        ends = _complete(store, first, now) | _move(store, first, roll, now)
+        # In a mixed call all leases (and their keys) are locked first, in one order, so that two calls never wait for each other.
+        others = any(ack.event is not Event.COMPLETE for ack in first.values())
+        leased = store.leased(sorted(first)) if others else []
+        ends = _complete(store, first, now) | _move(store, first, leased, roll, now)
         _tell(store, ends.values(), now)
         states = {lease: end.state for lease, end in ends.items()}
         unknown = [lease for lease in first if lease not in states]
@@ -51,17 +54,15 @@ def _complete(store: SettleStore, acks: dict[Lease, Ack], now: datetime | None) 
     done = sorted((lease, a.result, a.digest) for lease, a in acks.items() if a.event is Event.COMPLETE)
     if not done:
         return {}
-    ours = store.complete(done, now=now)
-    return {lease: End(lease.job_id, State.COMPLETED, ours[lease.job_id]) for lease, _, _ in done if lease.job_id in ours}
+    return {lease: End(lease.job_id, State.COMPLETED, traits) for lease, traits in store.complete(done, now=now).items()}
 
 
-def _move(store: SettleStore, acks: dict[Lease, Ack], roll: Rolls, now: datetime | None) -> dict[Lease, End]:
-    others = sorted(lease for lease, a in acks.items() if a.event is not Event.COMPLETE)
-    if not others:
-        return {}
+def _move(store: SettleStore, acks: dict[Lease, Ack], leased: Sequence[Leased], roll: Rolls, now: datetime | None) -> dict[Lease, End]:
     moves = []
-    for item in store.leased(others):
+    for item in leased:
         ack = acks[item.lease]
+        if ack.event is Event.COMPLETE:
+            continue
         report = Report(ack.event, ack.retryable, ack.retry_delay_ms, ack.delay_ms)
         moves.append(Move(item.lease, _decide(item, report, roll), ack.failure, ack.exit_code, ack.digest))
     states = store.settle(moves, now=now) if moves else {}

@@ -35,9 +35,9 @@ def deregister(store: _Store, project_id: str, worker_id: str, *, roll: Rolls, n
     released = 0
     while True:
         with store.transaction():
-            leased = store.leased(store.leases_of(project_id, worker_id, 500))
-            released += len(end_leased(store, leased, Event.RELEASE, roll=roll, now=now))
-        if len(leased) < 500:
+            held = store.leases_of(project_id, worker_id, 500)
+            released += len(end_leased(store, store.leased(held), Event.RELEASE, roll=roll, now=now))
+        if len(held) < 500:
             break
     if not store.deregister(project_id, worker_id) and released == 0:
         raise NotFound("worker", worker_id)

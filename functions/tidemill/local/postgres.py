@@ -98,6 +98,11 @@ class Server:
         """Process id of the postmaster while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
+    @property
+    def guard_pid(self) -> int | None:
+        """Process id of the guard, which ends the server and removes a temporary folder when we are gone."""
+        return self._guard.pid if self._guard and self._guard.poll() is None else None
+
     def run(self) -> None:
         """Make the cluster if there is none, and start; `start()` has done this already."""
         try:

@@ -16,35 +16,40 @@ LAG: Final = timedelta(milliseconds=200)
 FULL_SCAN_EVERY_SECS: Final = 5.0
 LEVELS_KEPT: Final = 10_000
 
+JobTypes = frozenset[str] | None
+
 
 class Watermarks:
     """Per queue and priority, where the next claim starts to look: the last run_at claimed less 0.2 s.
 
     Rows that a long transaction committed behind the mark are picked up by a scan without marks every 5 s. The marks only
     save work: under an old snapshot the index keeps dead rows, and a claim would walk all of them again and again.
+    Claims of other job types have marks of their own: what one passes over is still ahead of another.
     """
 
     def __init__(self) -> None:
-        self._marks: dict[tuple[str, int], datetime] = {}
+        self._marks: dict[JobTypes, dict[tuple[str, int], datetime]] = {}
         self._scan_at = 0.0
 
-    def since(self) -> tuple[list[str], list[int], list[datetime]]:
+    def since(self, job_types: JobTypes) -> tuple[list[str], list[int], list[datetime]]:
         """Queue ids, priorities and instants of one length; empty when a scan without marks is due."""
         now = time.monotonic()
         if now >= self._scan_at:
             self._scan_at = now + FULL_SCAN_EVERY_SECS
             self._marks.clear()
-        return [q for q, _ in self._marks], [p for _, p in self._marks], list(self._marks.values())
+        marks = self._marks.get(job_types, {})
+        return [q for q, _ in marks], [p for _, p in marks], list(marks.values())
 
-    def claimed(self, jobs: Sequence[ClaimedJob]) -> None:
+    def claimed(self, job_types: JobTypes, jobs: Sequence[ClaimedJob]) -> None:
         """Moves the marks up to what was claimed."""
-        if len(self._marks) > LEVELS_KEPT:
+        if sum(map(len, self._marks.values())) > LEVELS_KEPT:
             self._marks.clear()
+        marks = self._marks.setdefault(job_types, {}) if jobs else {}
         for job in jobs:
             mark = job.run_at - LAG
             key = (job.queue_id, job.priority)
-            if (known := self._marks.get(key)) is None or mark > known:
-                self._marks[key] = mark
+            if (known := marks.get(key)) is None or mark > known:
+                marks[key] = mark
 
 
 class Claims(Adapter):
@@ -55,7 +60,8 @@ class Claims(Adapter):
         self.watermarks = Watermarks()
 
     def claim(self, request: ClaimRequest, *, now: datetime | None) -> list[ClaimedJob]:
-        queues, priorities, instants = self.watermarks.since() if now is None else ([], [], [])
+        job_types = frozenset(request.job_types) if request.job_types is not None else None
+        queues, priorities, instants = self.watermarks.since(job_types) if now is None else ([], [], [])
         rows = self._rows(
             "transitions/claim",
             {
@@ -74,7 +80,7 @@ class Claims(Adapter):
         )
         jobs = [ClaimedJob._make(row) for row in rows]
         if now is None:
-            self.watermarks.claimed(jobs)
+            self.watermarks.claimed(job_types, jobs)
         return jobs
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:

@@ -14,8 +14,8 @@ from tidemill.store.base import Adapter
 class Operates(Adapter):
     """Implements ports.OperateStore."""
 
-    def state(self, project_id: str, job_id: str) -> tuple[State, Lease | None] | None:
-        row = self._row("jobs/state", {"project_id": project_id, "job_id": job_id})
+    def state(self, project_id: str, job_id: str, *, now: datetime | None = None) -> tuple[State, Lease | None] | None:
+        row = self._row("jobs/state", {"project_id": project_id, "job_id": job_id, "now": now})
         return (State(row[0]), Lease(job_id, row[1]) if row[1] else None) if row else None
 
     def cancel_entry(self, project_id: str, job_id: str, reason: str, *, now: datetime | None) -> int | None:
@@ -28,8 +28,8 @@ class Operates(Adapter):
         row = self._row("transitions/request_cancel", {"project_id": project_id, "job_id": job_id, "now": now})
         return Lease(*row) if row else None
 
-    def take_hold(self, project_id: str, job_id: str) -> str | None:
-        row = self._row("transitions/take_hold", {"project_id": project_id, "job_id": job_id})
+    def take_hold(self, project_id: str, job_id: str, *, now: datetime | None) -> str | None:
+        row = self._row("transitions/take_hold", {"project_id": project_id, "job_id": job_id, "now": now})
         return row[0] if row else None
 
     def retry(self, project_id: str, job_id: str, *, by: str | None, now: datetime | None) -> int | None:
@@ -68,6 +68,7 @@ class Operates(Adapter):
 
     def delete(self, project_id: str, job_ids: Sequence[str]) -> list[Deleted]:
         rows = self._rows("transitions/delete", {"project_id": project_id, "job_ids": list(job_ids)})
+        self._forget_keys([row[0] for row in rows])
         return [Deleted(*row) for row in rows]
 
     def _moved(self, verb: str, project_id: str, job_id: str, **params: Any) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from tidemill.store.api_keys import ApiKeys
 from tidemill.store.claims import Claims
 from tidemill.store.enqueues import Enqueues
 from tidemill.store.families import Families
 from tidemill.store.heartbeats import Heartbeats
 from tidemill.store.operates import Operates
+from tidemill.store.reads import Reads
 from tidemill.store.reports import Reports
 from tidemill.store.settles import Settles
 from tidemill.store.sweeps import Sweeps
 
 
-class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps):
+class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Reads, ApiKeys):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

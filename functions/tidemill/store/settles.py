@@ -17,7 +17,7 @@ from tidemill.store.base import Adapter
 class Settles(Adapter):
     """Implements ports.SettleStore."""
 
-    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> dict[str, int]:
+    def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> dict[Lease, int]:
         rows = self._rows(
             "transitions/complete",
             {
@@ -28,7 +28,7 @@ class Settles(Adapter):
                 "now": now,
             },
         )
-        return {row[0]: row[1] for row in rows}
+        return {Lease(row[0], row[1]): row[2] for row in rows}
 
     def leased(self, leases: Sequence[Lease]) -> list[Leased]:
         return [_leased(row) for row in self._rows("leases/leased", _pairs(leases))]
@@ -38,7 +38,7 @@ class Settles(Adapter):
 
     def settle(self, moves: Sequence[Move], *, now: datetime | None) -> dict[str, tuple[State, int]]:
         items = [_item(move) for move in sorted(moves, key=lambda m: m.lease)]
-        rows = self._rows("transitions/settle", {"moves": compact_json(items), "keep": limits.EXECUTIONS_KEPT, "now": now})
+        rows = self._rows("transitions/settle", {"moves": compact_json(items), "keep": limits.EXECUTIONS_KEPT - 1, "now": now})
         return {row[0]: (State(row[1]), row[2]) for row in rows}
 
     def ended(self, leases: Sequence[Lease]) -> list[Ended]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from tidemill.store.base import Adapter
@@ -19,6 +20,12 @@ class Sweeps(Adapter):
         rest = limit - len(done)
         ended = self._rows("scheduler/prune_ended", {"limit": rest, "now": now}) if rest > 0 else []
         return [(row[0], row[1]) for row in (*done, *ended)]
+
+    def prune(self, job_ids: Sequence[str], *, now: datetime | None) -> int:
+        with self.transaction():
+            gone = [row[0] for row in self._rows("transitions/prune", {"job_ids": list(job_ids), "now": now})]
+            self._forget_keys(gone)
+        return len(gone)
 
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         row = self._row("scheduler/prune_holds", {"limit": limit, "now": now})

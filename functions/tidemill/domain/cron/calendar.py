@@ -6,12 +6,12 @@ rules decides how the two day fields combine; `either` holds the outcome.
 
 from __future__ import annotations
 
-from calendar import monthrange
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
-from tidemill.domain.cron.rule import DAY, EPOCH_ORDINAL
+from tidemill.domain.cron.rule import DAY, DAYS_BEFORE_MONTH, EPOCH_ORDINAL, days_before_year, is_leap
 
 FIRST_DAY = date.min.toordinal() - EPOCH_ORDINAL
 LAST_DAY = date.max.toordinal() - EPOCH_ORDINAL
@@ -30,61 +30,90 @@ class Calendar:
     weekdays: frozenset[int]
     either: bool
     seconds_of_day: tuple[int, ...]
-    _patterns: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _years: dict[tuple[int, bool], tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def is_possible(self) -> bool:
         """False when no year has a matching day, such as 30 February."""
         return self.either or any(day <= LONGEST[month] for month in self.months for day in self.days)
 
-    def matching_days(self, first: int, last: int, *, backwards: bool = False) -> Iterator[int]:
-        """Matching days from `first` to `last`, both included and within the years 1 to 9999, in the asked order."""
+    def first_day(self, first: int, last: int = LAST_DAY) -> int | None:
+        """The first matching day from `first` to `last`, both included, or None; nothing lies outside the years 1 to 9999."""
         first, last = max(first, FIRST_DAY), min(last, LAST_DAY)
         if first > last:
-            return
-        step = -1 if backwards else 1
-        low, high = date.fromordinal(first + EPOCH_ORDINAL), date.fromordinal(last + EPOCH_ORDINAL)
-        lowest, highest = (low.year, low.month), (high.year, high.month)
-        for year in range(low.year, high.year + 1)[::step]:
-            for month in self.months[::step]:
-                if lowest <= (year, month) <= highest:
-                    before = date(year, month, 1).toordinal() - EPOCH_ORDINAL - 1
-                    for number in self._pattern(year, month)[::step]:
-                        if first <= before + number <= last:
-                            yield before + number
+            return None
+        year = _year_of(first)
+        new_year = days_before_year(year)
+        while new_year <= last:
+            leap = is_leap(year)
+            days = self._days_of_year(new_year, leap)
+            if days and new_year + days[-1] >= first:
+                found = new_year + days[bisect_left(days, first - new_year)]
+                return found if found <= last else None
+            year, new_year = year + 1, new_year + 365 + leap
+        return None
 
-    def first_day(self, first: int) -> int | None:
-        """The first matching day that is not before `first`, or None up to the end of the year 9999."""
-        return next(self.matching_days(first, LAST_DAY), None)
+    def last_day(self, last: int, first: int = FIRST_DAY) -> int | None:
+        """The last matching day from `first` to `last`, both included, or None."""
+        first, last = max(first, FIRST_DAY), min(last, LAST_DAY)
+        if first > last:
+            return None
+        year = _year_of(last)
+        new_year = days_before_year(year)
+        while True:
+            days = self._days_of_year(new_year, is_leap(year))
+            if days and new_year + days[0] <= last:
+                found = new_year + days[bisect_right(days, last - new_year) - 1]
+                return found if found >= first else None
+            if new_year <= first:
+                return None
+            year, new_year = year - 1, new_year - 365 - is_leap(year - 1)
 
-    def last_day(self, last: int) -> int | None:
-        """The last matching day that is not after `last`, or None down to the year 1."""
-        return next(self.matching_days(FIRST_DAY, last, backwards=True), None)
-
-    def matching_seconds(self, low: int, high: int, *, backwards: bool = False) -> Iterator[int]:
-        """Matching local minutes in `low` <= minute < `high`, each as the second at which it begins."""
-        seconds = self.seconds_of_day[::-1] if backwards else self.seconds_of_day
-        for day in self.matching_days(low // DAY, (high - 1) // DAY, backwards=backwards):
+    def matching_seconds(self, low: int, high: int) -> Iterator[int]:
+        """Matching local minutes in `low` <= minute < `high`, each as the second at which it begins, earliest first."""
+        last = (high - 1) // DAY
+        day = self.first_day(low // DAY, last)
+        while day is not None:
             midnight = day * DAY
-            if low <= midnight and midnight + DAY <= high:
-                for second in seconds:
-                    yield midnight + second
-            else:
-                for second in seconds:
-                    if low <= midnight + second < high:
-                        yield midnight + second
+            for second in self._seconds_within(low - midnight, high - midnight):
+                yield midnight + second
+            day = self.first_day(day + 1, last)
+
+    def matching_seconds_backwards(self, low: int, high: int) -> Iterator[int]:
+        """The same, latest first."""
+        first = low // DAY
+        day = self.last_day((high - 1) // DAY, first)
+        while day is not None:
+            midnight = day * DAY
+            for second in reversed(self._seconds_within(low - midnight, high - midnight)):
+                yield midnight + second
+            day = self.last_day(day - 1, first)
 
     def has_match(self, low: int, high: int) -> bool:
         """True when a matching local minute begins in `low` <= minute < `high`."""
         return next(self.matching_seconds(low, high), None) is not None
 
-    def _pattern(self, year: int, month: int) -> tuple[int, ...]:
-        first_weekday, length = monthrange(year, month)  # 0 is Monday
-        known = self._patterns.get((first_weekday, length))
+    def _seconds_within(self, low: int, high: int) -> tuple[int, ...]:
+        seconds = self.seconds_of_day
+        if low <= 0 and high >= DAY:
+            return seconds
+        return seconds[bisect_left(seconds, low) : bisect_left(seconds, high)]
+
+    def _days_of_year(self, new_year: int, leap: bool) -> tuple[int, ...]:
+        """Matching days of a year that begins on day `new_year`, counted from 0; one of 14 cases."""
+        weekday = (new_year + 4) % 7  # 1970-01-01 was a Thursday; 0 is Sunday
+        known = self._years.get((weekday, leap))
         if known is None:
-            known = tuple(number for number in range(1, length + 1) if self._is_day(number, first_weekday + number))
-            self._patterns[first_weekday, length] = known
+            known = self._years[weekday, leap] = tuple(self._match_year(weekday, leap))
         return known
 
-    def _is_day(self, number: int, weekday: int) -> bool:
-        in_month, in_week = number in self.days, weekday % 7 in self.weekdays
-        return in_month or in_week if self.either else in_month and in_week
+    def _match_year(self, weekday: int, leap: bool) -> Iterator[int]:
+        for month in self.months:
+            start = DAYS_BEFORE_MONTH[month] + (leap and month > 2)
+            for number in range(LONGEST[month] - (month == 2 and not leap)):
+                in_month, in_week = number + 1 in self.days, (weekday + start + number) % 7 in self.weekdays
+                if (in_month or in_week) if self.either else (in_month and in_week):
+                    yield start + number
+
+
+def _year_of(day: int) -> int:
+    return date.fromordinal(day + EPOCH_ORDINAL).year

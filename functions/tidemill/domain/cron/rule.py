@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 DAY = 86_400
 EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
-_BEFORE_MONTH = (0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
+DAYS_BEFORE_MONTH = (0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
 _NAME = r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]+>)"
 _OFFSET = r"[+-]?\d{1,3}(?::\d\d){0,2}"
 _FOOTER = re.compile(
@@ -33,8 +34,7 @@ def is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One instant at which a zone's offset changes. `at` is in epoch seconds, the offsets in seconds east of UTC."""
 
     at: int
@@ -63,8 +63,8 @@ class Edge:
     def _nth_weekday(self, year: int) -> int:
         month, week, weekday = self.numbers
         leap = is_leap(year)
-        first = _BEFORE_MONTH[month] + (leap and month > 2)
-        end = _BEFORE_MONTH[month + 1] + (leap and month >= 2)
+        first = DAYS_BEFORE_MONTH[month] + (leap and month > 2)
+        end = DAYS_BEFORE_MONTH[month + 1] + (leap and month >= 2)
         first_weekday = (days_before_year(year) + first + 4) % 7  # 1970-01-01 was a Thursday; 0 is Sunday
         day = first + (weekday - first_weekday) % 7 + (week - 1) * 7
         return day if day < end else day - 7  # week 5 means the last one
@@ -87,6 +87,10 @@ class Rule:
         both = [Change(begins, self.standard, self.summer), Change(ends, self.summer, self.standard)]
         return sorted(both, key=lambda change: change.at)
 
+    def changes_about(self, year: int) -> list[Change]:
+        """The six changes of `year` and its neighbours in order of time."""
+        return [change for near in (year - 1, year, year + 1) for change in self.changes(near)]
+
 
 def read_rule(footer: str) -> Rule | None:
     """The rule in a TZif footer, or None when the zone keeps its last offset for good. Raises ValueError on a bad one."""
@@ -99,7 +103,9 @@ def read_rule(footer: str) -> Rule | None:
         return None
     standard = -_seconds(match["standard"])
     summer = -_seconds(match["summer"]) if match["summer"] else standard + 3600
-    return Rule(standard, summer, _edge(match["start"]), _edge(match["end"]))
+    rule = Rule(standard, summer, _edge(match["start"]), _edge(match["end"]))
+    is_constant = standard == summer or rule.changes(2001)[-1].at == rule.changes(2002)[0].at  # all-year summer time
+    return None if is_constant else rule
 
 
 def _edge(text: str) -> Edge:

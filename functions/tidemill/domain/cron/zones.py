@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from importlib import import_module, resources
 from itertools import pairwise
+from typing import NamedTuple
 
 from tidemill.domain.cron.errors import CronError
-from tidemill.domain.cron.rule import DAY, EPOCH_ORDINAL, Change, Rule, days_before_year, read_rule
+from tidemill.domain.cron.rule import DAY, EPOCH_ORDINAL, Change, Rule, days_before_year, is_leap, read_rule
 
 FIRST_INSTANT = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST_INSTANT = 253_402_300_799  # 9999-12-31T23:59:59Z
@@ -24,8 +24,7 @@ MAX_NAME_LENGTH = 64
 _HEADER = struct.Struct(">4s c 15x 6l")
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A stretch of time with one offset: `start` <= instant < `end`, epoch seconds.
 
     `before` and `following` are the offsets on either side; they equal `offset` where time, as far as we count it, ends.
@@ -39,85 +38,64 @@ class Segment:
 
 
 class Zone:
-    """One zone's changes for the years 1 to 9999. Immutable for its users; remembers what it has worked out."""
+    """One zone's offsets for the years 1 to 9999. Immutable for its users; remembers what it has worked out."""
 
-    __slots__ = ("_ats", "_changes", "_first", "_rule", "_ruled_from", "_years", "name")
+    __slots__ = ("_listed", "_rule", "_starts", "_years", "name")
 
     def __init__(self, name: str, data: bytes) -> None:
         """`data` is a TZif file of version 2 or later; raises ValueError on anything else."""
         self.name = name
         times, offsets, footer = _read_tzif(data)
-        self._first = offsets[0]
-        self._changes = tuple(
-            Change(at, before, after)
-            for at, (before, after) in zip(times, pairwise(offsets), strict=True)
-            if before != after
-        )
-        self._ats = tuple(change.at for change in self._changes)
-        self._rule: Rule | None = read_rule(footer)
-        self._ruled_from = times[-1] if times else FIRST_INSTANT
-        self._years: dict[int, tuple[tuple[int, ...], tuple[Change, ...]]] = {}
+        changes = [Change(at, before, after) for at, (before, after) in zip(times, pairwise(offsets), strict=True) if before != after]
+        self._rule = read_rule(footer)
+        if self._rule is not None:
+            ruled_from = times[-1] if times else FIRST_INSTANT
+            near = self._rule.changes_about(_year_of(ruled_from))
+            changes.append(next(change for change in near if change.at > ruled_from))
+        self._listed = _segments(changes, offsets[0])
+        if self._rule is not None:
+            del self._listed[-1]
+        self._starts = [segment.start for segment in self._listed]
+        self._years: dict[tuple[int, bool, bool, bool], tuple[list[int], list[Segment]]] = {}
 
     def segment(self, instant: int) -> Segment:
         """The stretch of constant offset that holds `instant` (epoch seconds)."""
-        last, following = self.change_until(instant), self.change_after(instant)
-        offset = last.after if last else following.before if following else self._first
-        return Segment(
-            start=last.at if last else FIRST_INSTANT,
-            end=following.at if following else LAST_INSTANT + 1,
-            before=last.before if last else offset,
-            offset=offset,
-            following=following.after if following else offset,
-        )
+        listed = self._listed[max(bisect_right(self._starts, instant) - 1, 0)]
+        return listed if instant < listed.end or self._rule is None else self._ruled(self._rule, instant)
 
     def change_after(self, instant: int) -> Change | None:
         """The first change strictly later than `instant`, or None."""
-        index = bisect_right(self._ats, instant)
-        if index < len(self._ats):
-            return self._changes[index]
-        if self._rule is None:
-            return None
-        instant = max(instant, self._ruled_from)
-        base, ats, changes = self._around(instant)
-        found = changes[bisect_right(ats, instant - base)]
-        return _shift(found, base) if found.at + base <= LAST_INSTANT else None
+        segment = self.segment(instant)
+        return Change(segment.end, segment.offset, segment.following) if segment.end <= LAST_INSTANT else None
 
-    def change_until(self, instant: int) -> Change | None:
-        """The last change at or before `instant`, or None."""
-        if self._rule is not None and instant > self._ruled_from:
-            base, ats, changes = self._around(instant)
-            found = changes[bisect_right(ats, instant - base) - 1]
-            if found.at + base > self._ruled_from:
-                return _shift(found, base)
-        index = bisect_right(self._ats, instant)
-        return self._changes[index - 1] if index else None
-
-    def changes_from(self, instant: int) -> bool:
-        """True when the data knows of any change after `instant`."""
-        return self.change_after(instant) is not None
-
-    def _around(self, instant: int) -> tuple[int, tuple[int, ...], tuple[Change, ...]]:
-        """The rule's changes of the year of `instant` and its neighbours, in seconds after that year's start.
-
-        The calendar repeats every 400 years to the weekday, so at most 400 entries are remembered per zone.
-        """
-        bounded = min(max(instant, FIRST_INSTANT), LAST_INSTANT)
-        year = date.fromordinal(bounded // DAY + EPOCH_ORDINAL).year
-        base = days_before_year(year) * DAY
-        known = self._years.get(year % 400)
+    def _ruled(self, rule: Rule, instant: int) -> Segment:
+        """The stretch that holds an instant after all listed changes."""
+        year = _year_of(min(instant, LAST_INSTANT))
+        new_year = days_before_year(year) * DAY
+        # The rule's changes follow from the weekday of New Year and from the lengths of three years: 28 cases at most.
+        case = new_year // DAY % 7, is_leap(year - 1), is_leap(year), is_leap(year + 1)
+        known = self._years.get(case)
         if known is None:
-            known = self._years[year % 400] = self._three_years(year, base)
-        return base, *known
+            changes = [change._replace(at=change.at - new_year) for change in rule.changes_about(year)]
+            known = self._years[case] = [change.at for change in changes], _segments(changes, changes[0].before)
+        ats, segments = known
+        start, end, before, offset, following = segments[bisect_right(ats, instant - new_year)]
+        if end + new_year > LAST_INSTANT:
+            return Segment(start + new_year, LAST_INSTANT + 1, before, offset, offset)
+        return Segment(start + new_year, end + new_year, before, offset, following)
 
-    def _three_years(self, year: int, base: int) -> tuple[tuple[int, ...], tuple[Change, ...]]:
-        assert self._rule is not None
-        listed = [change for near in (year - 1, year, year + 1) for change in self._rule.changes(near)]
-        kept = [
-            _shift(change, -base)
-            for change, later in zip(listed, [*listed[1:], None], strict=True)
-            if change.before != change.after and (later is None or later.at != change.at)
-        ]
-        return tuple(change.at for change in kept), tuple(kept)
+
+def _year_of(instant: int) -> int:
+    return date.fromordinal(instant // DAY + EPOCH_ORDINAL).year
+
+
+def _segments(changes: list[Change], first_offset: int) -> list[Segment]:
+    """The stretches before, between and after `changes`, one more than those."""
+    starts = [FIRST_INSTANT, *(change.at for change in changes)]
+    ends = [*(change.at for change in changes), LAST_INSTANT + 1]
+    offsets = [first_offset, *(change.after for change in changes)]
+    before, following = [first_offset, *offsets[:-1]], [*offsets[1:], offsets[-1]]
+    return [Segment(*each) for each in zip(starts, ends, before, offsets, following, strict=True)]
 
 
 @lru_cache(maxsize=1)
@@ -127,11 +105,15 @@ def zone_names() -> frozenset[str]:
     return frozenset(listing.split())
 
 
-@lru_cache(maxsize=1024)
 def load_zone(name: str) -> Zone:
     """The zone called `name`. Raises CronError (field `timezone`) when the pinned data has no such zone."""
-    if not isinstance(name, str) or name not in zone_names():
+    if name not in zone_names():
         raise _unknown_zone(name)
+    return _read_zone(name)
+
+
+@lru_cache(maxsize=1024)
+def _read_zone(name: str) -> Zone:
     path = resources.files("tzdata").joinpath("zoneinfo", *name.split("/"))
     return Zone(name, path.read_bytes())
 
@@ -141,21 +123,16 @@ def zone_data_release() -> str:
     return str(import_module("tzdata").IANA_VERSION)
 
 
-def _unknown_zone(name: object) -> CronError:
+def _unknown_zone(name: str) -> CronError:
     hint = "use an IANA name such as Europe/Berlin or UTC"
-    if isinstance(name, str) and len(name) <= MAX_NAME_LENGTH:
+    if len(name) <= MAX_NAME_LENGTH:
         wanted = name.strip().replace(" ", "_").casefold()
         near = [known for known in zone_names() if wanted in (known.casefold(), known.rpartition("/")[2].casefold())]
         if near:
             hint = f"did you mean {min(near, key=lambda known: (len(known), known))}?"
         elif wanted[:1] in {"+", "-"} or wanted.startswith(("utc+", "utc-", "gmt+", "gmt-")):
             hint = "a fixed offset is not a zone; use a name such as Asia/Kolkata, or UTC"
-    reason = f"not a time zone of the IANA data {zone_data_release()}"
-    return CronError("timezone", name if isinstance(name, str) else None, reason, hint)
-
-
-def _shift(change: Change, seconds: int) -> Change:
-    return Change(change.at + seconds, change.before, change.after)
+    return CronError("timezone", name, f"is not a time zone of the IANA data {zone_data_release()}", hint)
 
 
 def _read_tzif(data: bytes) -> tuple[list[int], list[int], str]:

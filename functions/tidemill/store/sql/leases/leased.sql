@@ -1,12 +1,24 @@
 -- What decide() needs to know about leases that are about to be settled. Parameters: job_ids uuid[], tokens uuid[] of one length.
 -- Rows: job_id, token, attempt, max_attempts, cancel_requested, crash_count, then the retry policy's columns and the job's inline policy.
--- Locks: leases, in job_id order.
-select l.job_id::text, l.lease_token::text, l.attempt, j.max_attempts_override, l.cancel_requested_at is not null, j.crash_count,
+-- Locks: leases, in job_id order -> unique_holds of those that may free a key, in key order (as a bulk enqueue takes them).
+with ours as materialized (
+    select l.job_id, l.lease_token, l.attempt, l.queue_id, l.cancel_requested_at, l.traits
+    from unnest(%(job_ids)s::uuid[], %(tokens)s::uuid[]) as g (job_id, token)
+    join tidemill.job_leases l on l.job_id = g.job_id and l.lease_token = g.token
+    order by l.job_id
+    for update of l
+), keys as materialized (
+    select 1
+    from ours o join tidemill.unique_holds u on u.job_id = o.job_id and u.kind = 'unique'
+    where o.traits & 3 <> 0
+    order by u.key
+    for update of u
+)
+select o.job_id::text, o.lease_token::text, o.attempt, j.max_attempts_override, o.cancel_requested_at is not null, j.crash_count,
        p.strategy::text, p.base_delay_ms, p.multiplier, p.max_delay_ms, p.max_attempts, p.jitter, j.retry_policy
-from unnest(%(job_ids)s::uuid[], %(tokens)s::uuid[]) as g (job_id, token)
-join tidemill.job_leases l on l.job_id = g.job_id and l.lease_token = g.token
-join tidemill.jobs j on j.id = l.job_id
-join tidemill.queues q on q.id = l.queue_id
+from ours o
+join tidemill.jobs j on j.id = o.job_id
+join tidemill.queues q on q.id = o.queue_id
 left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
-order by l.job_id
-for update of l
+where (select count(*) from keys) >= 0
+order by o.job_id

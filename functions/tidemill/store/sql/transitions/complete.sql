@@ -1,6 +1,6 @@
 -- Complete: deletes leases by (job_id, token) and writes one history row each; `jobs` is not touched.
 -- Parameters: job_ids uuid[], tokens uuid[], results text[] (JSON or null), digests bigint[], all of one length, sorted by job_id;
---   now timestamptz or null. Rows: job_id, traits of every lease that was ours. Locks: leases -> executions (insert) -> unique_holds (by key).
+--   now timestamptz or null. Rows: job_id, token, traits of every lease that was ours. Locks: leases -> executions (insert) -> unique_holds (by key).
 with acks as materialized (
     select a.job_id, a.token, a.result, a.digest
     from unnest(%(job_ids)s::uuid[], %(tokens)s::uuid[], %(results)s::text[], %(digests)s::bigint[]) as a (job_id, token, result, digest)
@@ -32,4 +32,4 @@ with acks as materialized (
         order by u.key
         for update of u)
 )
-select e.job_id::text, e.traits from ended e
+select e.job_id::text, e.lease_token::text, e.traits from ended e

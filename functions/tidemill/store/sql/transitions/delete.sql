@@ -17,7 +17,10 @@ with gone as (
 ), logs as (
     delete from tidemill.job_logs g using jobs j where g.job_id = j.id
 ), holds as (
-    delete from tidemill.unique_holds h using jobs j where h.job_id = j.id
+    delete from tidemill.unique_holds h
+    where (h.project_id, h.kind, h.key) in (
+        select u.project_id, u.kind, u.key from jobs j join tidemill.unique_holds u on u.job_id = j.id
+        order by u.kind, u.key for update of u)
 ), dead as (
     delete from tidemill.dead_letter_queue d using jobs j where d.job_id = j.id
 ), edges as (

@@ -1,0 +1,24 @@
+"""Lambda on EventBridge, and behind POST /v1/tick: scheduler passes. Loads neither pydantic nor a router."""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from tidemill.http import routes
+from tidemill.http.dispatch import Dispatcher
+from tidemill.http.request import Request
+from tidemill.http.ticks import RESERVE_MS, passed
+
+logger = Logger(service="scheduler")
+dispatcher = Dispatcher(log=logger)
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """To EventBridge: what the phases of its passes did. To a gateway: its response."""
+    if "requestContext" in event:
+        request = Request.of(event, context)
+        return dispatcher.run(request, routes.at(request.path).get(request.method), {})
+    budget_ms = min(dispatcher.settings.tick_budget_ms, context.get_remaining_time_in_millis() - RESERVE_MS)
+    report = passed(dispatcher.database, budget_ms)
+    logger.info("tick", extra=report)
+    return report

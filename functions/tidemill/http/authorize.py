@@ -1,0 +1,71 @@
+"""Who is calling, from the Authorization header. Loads neither pydantic nor a router: the authorizer's cold start precedes every other."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tidemill.config import Settings
+from tidemill.domain import api_keys
+from tidemill.domain.errors import TidemillError
+from tidemill.store.database import Database
+
+_BEARER: Final = re.compile(r"bearer +([^\s,]{1,500})", re.IGNORECASE)
+_NO_KEY: Final = bytes(32)
+"""Compared where no key was found, so that it takes as long."""
+
+
+class Authorizer:
+    """Answers a gateway. One per Lambda environment."""
+
+    def __init__(self, *, settings: Settings | None = None, database: Database | None = None, log: Any = None) -> None:
+        self._settings, self._database, self._log = settings, database, log
+
+    def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The simple answer of payload 2.0. Never a reason why a token is refused."""
+        try:
+            context = self.caller(event)
+        except TidemillError as error:
+            if self._log is not None:
+                self._log.error("authorizer failed", extra={"kind": type(error).__name__})
+            context = {"fault": error.code if error.code == "unavailable" else "internal"}
+        return {"isAuthorized": True, "context": context}
+
+    def caller(self, event: Mapping[str, Any]) -> dict[str, str]:
+        """What the handlers get to know of the caller, or a fault. Raises what the database raises."""
+        token = _token(event)
+        key = api_keys.parse(token) if token else None
+        if key is None:
+            return {"fault": "unauthenticated"}
+        if self._settings is None:
+            self._settings = Settings.read()
+        if self._database is None:
+            self._database = Database(self._settings.needs_database())
+        found = self._database.run(lambda store: store.live_key(key.key_id))
+        same = hmac.compare_digest(found.key_hash if found else _NO_KEY, key.digest)
+        if found is None or not same or key.stage != self._settings.stage:
+            return {"fault": "unauthenticated"}
+        if found.is_use_untold:
+            self._database.run(lambda store: store.note_use(key.key_id))
+        return {
+            "fault": "",
+            "principal_kind": "api_key",
+            "principal_id": key.key_id,
+            "key_id": key.key_id,
+            "project_id": found.project_id,
+            "scopes": ",".join(found.scopes),
+        }
+
+
+def _token(event: Mapping[str, Any]) -> str | None:
+    """The bearer token; None unless there is exactly one Authorization header with exactly one."""
+    headers = event.get("headers")
+    given = [str(v) for k, v in headers.items() if str(k).lower() == "authorization"] if isinstance(headers, Mapping) else []
+    many = event.get("multiValueHeaders")
+    for name, values in many.items() if isinstance(many, Mapping) else ():
+        if str(name).lower() == "authorization" and isinstance(values, list) and len(values) > 1:
+            return None
+    match = _BEARER.fullmatch(given[0].strip()) if len(given) == 1 else None
+    return match[1] if match else None

@@ -1,0 +1,168 @@
+"""From a request to its answer: who may, what was sent, the endpoint, and every failure as a problem. One place for all routes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+from urllib.parse import unquote
+
+from tidemill.config import Settings
+from tidemill.domain.errors import Fault, Forbidden, Internal, Invalid, MethodNotAllowed, NotFound, TidemillError, Unavailable
+from tidemill.domain.text import cleaned_json
+from tidemill.http import body, problem, routes
+from tidemill.http.authorize import Authorizer
+from tidemill.http.operation import Answer, Call, Operation
+from tidemill.http.request import Principal, Request
+from tidemill.http.routes import Route
+from tidemill.store.database import Database
+
+Response = dict[str, Any]
+NOBODY = Principal("nobody", "", "", frozenset())
+
+
+class Dispatcher:
+    """Runs endpoints. One per Lambda environment: it owns the settings and the database, both got when first needed."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings | None = None,
+        database: Database | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        log: Any = None,
+    ) -> None:
+        self._settings, self._database, self._sleep, self._log = settings, database, sleep, log
+
+    @property
+    def settings(self) -> Settings:
+        """Read once."""
+        if self._settings is None:
+            self._settings = Settings.read()
+        return self._settings
+
+    @property
+    def database(self) -> Database:
+        """Connects when first used."""
+        if self._database is None:
+            self._database = Database(self.settings.needs_database())
+        return self._database
+
+    def run(self, request: Request, route: Route | None, parameters: Mapping[str, str]) -> Response:
+        """The gateway's response. `route` None: nothing is there for this method and path."""
+        began = time.perf_counter()
+        try:
+            answer = self._answer(request, route, parameters)
+            response = _response(answer.status, answer.text(), answer.content_type, answer.headers, request)
+        except TidemillError as error:
+            self._note(error)
+            response = _problem(error, request)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets a problem without a word about it
+            self._note(error)
+            response = _problem(Internal("something went wrong on our side; the request id finds it in the log"), request)
+        if self._log is not None:
+            extra = {"method": request.method, "route": route.path if route else None, "status": response["statusCode"]}
+            self._log.info(
+                "request", extra={**extra, "ms": round((time.perf_counter() - began) * 1000, 1), "request_id": request.request_id}
+            )
+        return response
+
+    def _answer(self, request: Request, route: Route | None, parameters: Mapping[str, str]) -> Answer:
+        if route is None:
+            raise _nothing_there(request)
+        principal = self._admitted(request, route)
+        endpoint = _endpoint(route.endpoint)
+        marks: Operation = endpoint.operation
+        call = Call(request, principal, _Lazy(self), self._sleep)  # type: ignore[arg-type]
+        call.stage, call.tick_budget_ms = (self.settings.stage, self.settings.tick_budget_ms) if route.scopes else ("", 0)
+        _take_query(call, marks)
+        _take_body(call, marks)
+        return endpoint(call, **{name: unquote(value) for name, value in parameters.items()})  # type: ignore[no-any-return]
+
+    def _admitted(self, request: Request, route: Route) -> Principal:
+        """Who is calling, if they may call this route. The one place where scopes are checked."""
+        if route.scopes is None:
+            return NOBODY
+        if request.authorizer.get("fault") == Unavailable.code:
+            # A gateway keeps that answer for a minute, which must not prolong an outage: look again.
+            request.authorizer = Authorizer(settings=self.settings, database=self.database).caller({"headers": request.headers})
+        principal = request.principal()
+        if principal.scopes.isdisjoint(route.scopes):
+            needed = " or ".join(scope.value for scope in route.scopes)
+            raise Forbidden(f"this key has not the scope {needed}: use one that has")
+        return principal
+
+    def _note(self, error: BaseException) -> None:
+        """Faults of ours go to the log by kind and place; never by text, which may hold what a caller sent."""
+        if self._log is None or (isinstance(error, TidemillError) and problem.status_of(error) < 500):
+            return
+        kinds: list[str] = []
+        places: list[str] = []
+        seen: BaseException | None = error
+        while seen is not None and len(kinds) < 5:
+            kinds.append(type(seen).__name__)
+            trace = seen.__traceback__
+            while trace is not None:
+                places.append(f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}")
+                trace = trace.tb_next
+            seen = seen.__cause__ or seen.__context__
+        self._log.error("request failed", extra={"kinds": kinds, "places": places[-20:]})
+
+
+class _Lazy:
+    """The dispatcher's database, connected when an endpoint asks for something."""
+
+    def __init__(self, owner: Dispatcher) -> None:
+        self._owner = owner
+
+    def run(self, work: Callable[[Any], Any]) -> Any:
+        return self._owner.database.run(work)
+
+
+def _endpoint(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(f"tidemill.http.{module}"), function)
+
+
+def _nothing_there(request: Request) -> TidemillError:
+    methods = sorted(routes.at(request.path))
+    if methods:
+        error = MethodNotAllowed(f"{request.method[:20]} is not allowed here: use {', '.join(methods)}")
+        error.allow = ", ".join(methods)  # type: ignore[attr-defined]
+        return error
+    error_404 = NotFound("route", "")
+    error_404.detail = "no such route: GET /v1/openapi.json lists them"
+    return error_404
+
+
+def _take_query(call: Call, marks: Operation) -> None:
+    given = call.request.parameters()
+    if marks.query is None and given:
+        raise Invalid([Fault(("query", name[:200]), "no such parameter") for name in given])
+
+
+def _take_body(call: Call, marks: Operation) -> None:
+    if marks.body is None:
+        return
+    call.raw = body.read(call.request, optional=marks.body_optional)
+    if marks.cleans_text and call.raw.may_be_unstorable:
+        call.raw = body.Body(cleaned_json(call.raw.value), "")
+    call.body = call.raw.value
+    if marks.checks_body:
+        from tidemill.http.validation import checked
+
+        call.body = checked(marks.body, call.body, storable=not call.raw.may_be_unstorable)
+
+
+def _problem(error: TidemillError, request: Request) -> Response:
+    headers = problem.headers_of(error)
+    if allow := getattr(error, "allow", None):
+        headers["allow"] = allow
+    text = problem.body_of(error, request.request_id)
+    return _response(problem.status_of(error), text, problem.CONTENT_TYPE, headers, request)
+
+
+def _response(status: int, text: str, content_type: str, headers: Mapping[str, str], request: Request) -> Response:
+    every = {"content-type": content_type, "cache-control": "no-store", "x-request-id": request.request_id, **headers}
+    return {"statusCode": status, "headers": every, "body": "" if request.method == "HEAD" else text, "isBase64Encoded": False}

@@ -1,0 +1,74 @@
+"""What an endpoint is: a function of (call, path parameters…), marked with the models of what it takes and gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tidemill.http.body import Body
+from tidemill.http.request import Principal, Request
+from tidemill.store.database import Database
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: its value is written as JSON, or it is JSON text already."""
+
+    value: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+
+    def text(self) -> str:
+        """The body."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """body: model of the request body (None = takes none); query: model of the parameters; answers: models by status."""
+
+    body: Any = None
+    body_optional: bool = False
+    query: Any = None
+    answers: Mapping[int, Any] = field(default_factory=dict)
+    checks_body: bool = True
+    """False: the endpoint validates the body itself."""
+    cleans_text: bool = False
+    """True, for worker reports: text that cannot be stored is replaced instead of refused, for a report must never strand a job."""
+    document: Any = None
+    """The body's model in the OpenAPI document, where it says more than `body`."""
+
+
+@dataclass(slots=True)
+class Call:
+    """All that an endpoint may use. `body` and `query` are validated already if the operation has models for them."""
+
+    request: Request
+    principal: Principal
+    database: Database
+    sleep: Callable[[float], None]
+    stage: str = "local"
+    tick_budget_ms: int = 20_000
+    body: Any = None
+    query: Mapping[str, Any] = field(default_factory=dict)
+    raw: Body | None = None
+
+    @property
+    def project_id(self) -> str:
+        """The project that the caller belongs to; every look-up is within it."""
+        return self.principal.project_id
+
+
+def operation(**marks: Any) -> Callable[[F], F]:
+    """Marks an endpoint."""
+
+    def mark(endpoint: F) -> F:
+        endpoint.operation = Operation(**marks)  # type: ignore[attr-defined]
+        return endpoint
+
+    return mark

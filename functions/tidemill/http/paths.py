@@ -1,0 +1,31 @@
+"""One form for all the ways in which a path reaches a handler: stages, custom domains, double and trailing slashes, names with slashes."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+from tidemill.http import routes
+
+ROOTS = ("v1", "healthz", "readyz")
+
+
+def normalised(path: str, stage: str | None = None) -> str:
+    """`path` as the route table writes it: `/a/b`, one percent-encoded segment per parameter.
+
+    A leading segment is dropped once if it is the stage, or a domain mapping called v1, and a root of ours follows it: a
+    queue that is called like the stage keeps its name. Empty segments (double and trailing slashes) do not count.
+    """
+    segments = [quote(unquote(part), safe="") for part in path.split("?", 1)[0].split("/") if part]
+    mapped = {quote(stage, safe="") if stage and stage != "$default" else "v1", "v1"}
+    if len(segments) > 1 and segments[0] in mapped and segments[1] in ROOTS:
+        del segments[0]
+    return "/" + "/".join(_folded(segments))
+
+
+def _folded(segments: list[str]) -> list[str]:
+    """A name with slashes, which some gateways decode, is one segment again."""
+    if len(segments) < 4 or segments[0] != "v1" or segments[1] not in routes.NAMED:
+        return segments
+    last = [segments[-1]] if segments[-1] in routes.VERBS else []
+    name = segments[2 : len(segments) - len(last)]
+    return [*segments[:2], "%2F".join(name), *last]

@@ -1,0 +1,27 @@
+"""One scheduler pass on demand. Loads no pydantic: the scheduler's Lambda serves it."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import asdict
+from typing import Any
+
+from tidemill.engine.tick import tick as run_pass
+from tidemill.http.operation import Answer, Call, operation
+from tidemill.store.database import Database
+
+RESERVE_MS = 3_000
+"""What a pass leaves of the function's time."""
+
+
+@operation()
+def tick(call: Call) -> Answer:
+    """Run one scheduler pass now; what each phase did."""
+    return Answer(passed(call.database, min(20_000, call.tick_budget_ms, call.request.remaining_ms() - RESERVE_MS)))
+
+
+def passed(database: Database, budget_ms: int) -> dict[str, Any]:
+    """The phases of one pass: counts, kind of error, whether more is left."""
+    phases = database.run(lambda store: run_pass(store, roll=random.random, clock=time.monotonic, budget_ms=max(0, budget_ms)))
+    return {"phases": [asdict(phase) for phase in phases]}

@@ -1,0 +1,189 @@
+"""`tidemill dev`: database, functions, gateway, ticks and a worker, begun in the order they need each other and ended in reverse.
+
+Every part is tied to this process by a pipe or a connection, so that nothing outlives it, however it ends.
+"""
+
+import asyncio
+import contextlib
+import io
+import logging
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any, Final
+
+from tidemill.local import founding, postgres
+from tidemill.local.announce import Ready
+from tidemill.local.data_folder import LocalPostgresError
+from tidemill.local.demo_worker import DemoWorker
+from tidemill.local.gateway import Gateway
+from tidemill.local.http_server import HttpServer, bind
+from tidemill.local.options import HOST, BrokeDown, CannotStart, Options
+from tidemill.local.runtime.functions import ROOT, functions
+from tidemill.local.runtime.process import InvocationFailed
+from tidemill.local.runtime.runtime import Runtime
+from tidemill.local.ticks import Ticks
+
+WATCH_S: Final = 0.25
+RESTARTS: Final = 5
+_FIRST: Final = ("authorizer", "enqueue", "claims")
+
+logger = logging.getLogger(__name__)
+
+
+class Instance:
+    """`start()` once, then `broken()` says when it cannot go on, `close()` ends it at any point, also in the middle of a start."""
+
+    def __init__(self, options: Options, *, log_name: str | None = None) -> None:
+        """`log_name`: the file in the data folder that takes what the parts say; None = our own standard error does."""
+        self.options = options
+        self.server: postgres.Server | None = None
+        self.runtime: Runtime | None = None
+        self.worker: DemoWorker | None = None
+        self.log_path: Path | None = None
+        self._log_name = log_name
+        self._log: IO[bytes] | None = None
+        self._sock: socket.socket | None = None
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="dev")
+        self._database: asyncio.Future[None] | None = None
+        self._http: HttpServer | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ends = False
+
+    async def start(self) -> Ready:
+        """Everything runs and answers. CannotStart says what is in the way; call `close()` then too."""
+        began = time.monotonic()
+        if not (ROOT / "enqueue" / "handler.py").is_file():
+            raise CannotStart(f"the functions are not beside the package in {ROOT}; run tidemill dev from a checkout of the project")
+        self._sock = sock = bind(self.options.port)
+        url = f"http://{HOST}:{sock.getsockname()[1]}"
+        loop = asyncio.get_running_loop()
+        prepared = loop.run_in_executor(self._threads, founding.prepare, self.options.folder)
+        self._database = loop.run_in_executor(self._threads, self._start_database)
+        try:
+            await asyncio.shield(self._database)
+        except LocalPostgresError as error:
+            raise CannotStart(error.detail) from error
+        ours = await prepared
+        assert self.server is not None
+        self._open_log(self.server.data_dir)
+        self.runtime = runtime = Runtime(functions(), self._settings(self.server.dsn), self._log)
+        gateway = Gateway(runtime)
+        self._http = HttpServer(gateway, sock)
+        found = loop.run_in_executor(self._threads, founding.found, self.server.data_dir, self.server.dsn, ours, url)
+        try:
+            credentials, _ = await asyncio.gather(found, runtime.warm(*_FIRST))
+        except InvocationFailed as error:
+            raise BrokeDown(error.detail) from error
+        await self._http.start()
+        self._keep(self._watch_database(self.server))
+        self._keep(self._warm_rest(runtime))
+        if self.options.ticks:
+            self._keep(Ticks(runtime).run())
+        if self.options.has_worker:
+            settings = {**self._settings(self.server.dsn), "TIDEMILL_URL": url, "TIDEMILL_API_KEY": credentials.api_key}
+            self.worker = DemoWorker(settings, self._log)
+            self._keep(self.worker.run())
+        return Ready(
+            credentials, time.monotonic() - began, self.server.data_dir, self.server.ephemeral, self.log_path,
+            self.options.has_worker, self.options.ticks,
+        )  # fmt: skip
+
+    async def broken(self) -> None:
+        """Returns never; raises when a part ended for good."""
+        assert self._http is not None
+        await asyncio.gather(*self._tasks, self._http.ended())
+
+    async def close(self) -> None:
+        """Ends everything: no new requests, then the worker and the functions, the database last. Idempotent."""
+        self._ends = True
+        for task in self._tasks:
+            task.cancel()
+        if self._http is not None:
+            self._http.stop_accepting()
+        if self._database is not None:
+            with contextlib.suppress(Exception):  # it is about to end anyway
+                await asyncio.shield(self._database)
+        ends = [part.stop() for part in (self.worker,) if part] + [part.close() for part in (self.runtime, self._http) if part]
+        await asyncio.gather(*ends)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.server is not None:
+            await asyncio.get_running_loop().run_in_executor(self._threads, self.server.stop)
+        for opened in (self._log, self._sock):
+            if opened is not None:
+                opened.close()
+        self._threads.shutdown()
+
+    def end_now(self) -> None:
+        """In one go, without waiting for anything: every process that comes from this one is killed, a temporary folder removed."""
+        server = self.server
+        if server is not None and server.pid is not None:
+            os.kill(server.pid, signal.SIGQUIT)  # its own helpers end with it; what is left of a temporary folder its guard removes
+        for pid in children():
+            if server is None or pid not in (server.pid, server.guard_pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        if server is not None and server.ephemeral and server.pid is None:
+            shutil.rmtree(server.data_dir, ignore_errors=True)
+
+    def _start_database(self) -> None:
+        """In a thread. Each step is short; between them it looks whether it is still wanted."""
+        durable = self.options.folder is not None
+        self.server = postgres.Server(self.options.folder, port=0, settings=self.options.server_settings, fsync=durable)
+        if not self._ends:
+            self.server.run()
+
+    async def _watch_database(self, server: postgres.Server) -> None:
+        """A server that ended is started again on the same port, as a managed database would be."""
+        restarts = 0
+        while True:
+            await asyncio.sleep(WATCH_S)
+            if server.pid is not None:
+                continue
+            restarts += 1
+            port = server.port
+            logger.warning("the database server ended; starting it again")
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._threads, server.restart)
+            except LocalPostgresError as error:
+                raise BrokeDown(f"the database server ended and does not start again: {error.detail}") from error
+            if restarts > RESTARTS or server.port != port:
+                raise BrokeDown(f"the database server ends again and again; its words are in {server.log_path}")
+
+    async def _warm_rest(self, runtime: Runtime) -> None:
+        try:
+            await runtime.warm()
+        except InvocationFailed as error:
+            logger.error("%s", error)
+        await asyncio.get_running_loop().create_future()
+
+    def _open_log(self, folder: Path) -> None:
+        if self._log_name is not None:
+            self.log_path = folder / self._log_name
+            self._log = self.log_path.open("wb", buffering=0)
+            logging.getLogger().addHandler(logging.StreamHandler(io.TextIOWrapper(self._log, write_through=True)))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work))
+
+    def _settings(self, dsn: str) -> Mapping[str, str]:
+        return {
+            "TIDEMILL_STAGE": founding.STAGE,
+            "TIDEMILL_DATABASE_URL": dsn,
+            "TIDEMILL_LOG_LEVEL": self.options.log_level,
+            "TIDEMILL_TICK_BUDGET_MS": str(self.options.tick_budget_ms),
+        }
+
+
+def children() -> list[int]:
+    """The processes that this one has begun and that have not ended; [] where the system does not tell."""
+    found: list[int] = []
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, file.read_text().split())
+    return found

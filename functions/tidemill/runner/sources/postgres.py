@@ -1,0 +1,189 @@
+"""Jobs straight from Postgres, for workers inside the VPC.
+
+Connections of its own: claims (which need not be durable: a claim that a crash forgets never happened, docs/adr/0003; it also
+listens for the doorbell), acks, heartbeats, and one for reports when the first is made.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import select
+import time
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import psycopg
+
+from tidemill.domain.errors import Invalid, NotFound, Unavailable
+from tidemill.domain.jobs import (
+    Ack,
+    AckResult,
+    ClaimedJob,
+    ClaimRequest,
+    Enqueued,
+    Heartbeat,
+    HeartbeatAnswer,
+    JobSpec,
+    Lease,
+    LogLine,
+    Registered,
+    Registration,
+)
+from tidemill.domain.transitions import Event
+from tidemill.engine import claim as claims
+from tidemill.engine import heartbeat as heartbeats
+from tidemill.engine import report as reports
+from tidemill.engine import settle as settles
+from tidemill.engine import worker as workers
+from tidemill.runner.sources.link import Link
+
+STRAYS = 1_000
+CLAIM_SESSION = "set synchronous_commit = off"
+
+
+class PostgresSource:
+    """Implements ports.JobSource. dsn: a connection string, or a function that returns a fresh one (for tokens that expire)."""
+
+    def __init__(self, dsn: str | Callable[[], str], project_id: str | None = None) -> None:
+        """project_id None: the only project in the database."""
+        fresh = dsn if callable(dsn) else lambda: dsn
+        self._given_project = project_id
+        self._project_id = ""
+        self._worker_id = ""
+        self._request: ClaimRequest | None = None
+        self._asleep = False
+        self._awaited, self._waker = os.pipe()
+        os.set_blocking(self._awaited, False)
+        os.set_blocking(self._waker, False)
+        self._claims = Link(fresh, self._prepare_claims)
+        self._acks = Link(fresh)
+        self._beats = Link(fresh)
+        self._reports = Link(fresh)
+
+    def register(self, registration: Registration) -> Registered:
+        if not self._project_id:
+            self._project_id = self._acks.run(lambda store: _project(store.projects(self._given_project), self._given_project))
+        worker_id, project_id = _uuid7(), self._project_id
+        self._known_queues(registration)
+        registered = self._acks.run(lambda store: workers.register(store, project_id, worker_id, registration))
+        self._claims.drop()
+        self._worker_id = worker_id
+        self._request = ClaimRequest(
+            project_id, worker_id, tuple(registration.queues), 0, job_types=registration.job_types, lease_ms=registration.lease_ms
+        )
+        return registered
+
+    def claim(self, limit: int) -> list[ClaimedJob]:
+        known = self._request
+        assert known is not None, "register comes first"
+        request = ClaimRequest(known.project_id, known.worker_id, known.queues, limit, known.job_types, known.lease_ms)
+        jobs = self._claims.run(lambda store: claims.claim(store, request))
+        if self._asleep and len(jobs) == limit:
+            self._claims.run(lambda store: store.rise(self._worker_id))
+            self._asleep = False
+        return jobs
+
+    def rest(self, timeout_s: float) -> None:
+        known = self._request
+        assert known is not None, "register comes first"
+        if not self._asleep:
+            self._claims.run(lambda store: store.sleep(known.project_id, known.worker_id, known.queues))
+            self._asleep = True
+            return
+        due_secs = self._claims.run(lambda store: store.next_due_secs(known.project_id, known.queues, timeout_s))
+        self._wait(timeout_s if due_secs is None else min(timeout_s, due_secs))
+
+    def wake(self) -> None:
+        try:
+            os.write(self._waker, b"!")
+        except OSError:
+            return  # full of wakes, or closed
+
+    def settle(self, acks: Sequence[Ack]) -> list[AckResult]:
+        return self._acks.run(lambda store: settles.settle(store, acks, roll=random.random))
+
+    def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
+        return self._beats.run(lambda store: heartbeats.heartbeat(store, self._project_id, self._worker_id, beat))
+
+    def progress(self, lease: Lease, current: int, total: int | None, message: str | None) -> None:
+        self._reports.run(lambda store: reports.progress(store, lease, current, total, message))
+
+    def checkpoint(self, lease: Lease, data_json: str, cursor: str | None) -> None:
+        self._reports.run(lambda store: reports.checkpoint(store, lease, data_json, cursor))
+
+    def output(self, lease: Lease, data_json: str) -> None:
+        self._reports.run(lambda store: reports.output(store, lease, data_json))
+
+    def logs(self, lease: Lease, lines: Sequence[LogLine]) -> None:
+        self._reports.run(lambda store: reports.logs(store, lease, lines))
+
+    def children(self, lease: Lease, jobs: Sequence[JobSpec]) -> list[Enqueued]:
+        return self._reports.run(lambda store: reports.children(store, self._project_id, lease, jobs))
+
+    def release_strays(self, held: Collection[str]) -> int:
+        def release(store: Any) -> int:
+            with store.transaction():
+                strays = [lease for lease in store.leases_of(self._project_id, self._worker_id, STRAYS) if lease.job_id not in held]
+                leased = store.leased(strays) if strays else []
+                return len(settles.end_leased(store, leased, Event.RELEASE, roll=random.random))
+
+        return self._claims.run(release)
+
+    def deregister(self) -> None:
+        try:
+            self._acks.run(lambda store: workers.deregister(store, self._project_id, self._worker_id, roll=random.random))
+        except NotFound:
+            return  # pruned, or deleted by hand: gone is what was wanted
+
+    def close(self) -> None:
+        for link in (self._claims, self._acks, self._beats, self._reports):
+            link.close()
+        for end in (self._awaited, self._waker):
+            os.close(end)
+        self._awaited = self._waker = -1
+
+    def _known_queues(self, registration: Registration) -> None:
+        known = self._acks.run(lambda store: store.queue_names(self._project_id, registration.queues))
+        for name in registration.queues:
+            if name not in known:
+                raise NotFound("queue", name)
+
+    def _prepare_claims(self, conn: psycopg.Connection[Any]) -> None:
+        self._asleep = False
+        conn.execute(CLAIM_SESSION)
+        conn.execute(f"listen tidemill_{uuid.UUID(self._worker_id).hex}".encode())
+        conn.add_notify_handler(self._rung)
+
+    def _rung(self, _: psycopg.Notify) -> None:
+        self._asleep = False  # whoever rang has taken our flag away
+
+    def _wait(self, timeout_s: float) -> None:
+        conn = self._claims.conn
+        if conn is None or timeout_s <= 0 or not self._asleep:
+            return
+        try:
+            readable, _, _ = select.select([conn.fileno(), self._awaited], [], [], timeout_s)
+            if self._awaited in readable:
+                os.read(self._awaited, 4096)  # a notification is read by the claim that follows
+        except OSError as error:
+            raise Unavailable("the database connection is gone") from error
+
+
+def _project(found: list[tuple[str, str]], wanted: str | None) -> str:
+    if len(found) == 1:
+        return found[0][0]
+    if wanted is not None:
+        raise NotFound("project", wanted)
+    raise Invalid(
+        [], "the database holds no project: create one" if not found else "the database holds several projects: say which with --project"
+    )
+
+
+def _uuid7() -> str:
+    """A UUIDv7 (RFC 9562 §5.7): 48 bits of milliseconds, then chance."""
+    value = (int(time.time() * 1000) & (1 << 48) - 1) << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return str(uuid.UUID(int=value & ~(0x3 << 62) | 0x2 << 62))

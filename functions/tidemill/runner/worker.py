@@ -1,0 +1,133 @@
+"""One worker: wires the threads, lives until it is told to stop, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from typing import Final, Literal
+
+import tidemill
+from tidemill.domain.errors import Busy
+from tidemill.domain.jobs import Registration
+from tidemill.ports import JobSource
+from tidemill.runner.acker import Acker
+from tidemill.runner.aio import EventLoop
+from tidemill.runner.app import App, JobType
+from tidemill.runner.backoff import Patience
+from tidemill.runner.board import Board
+from tidemill.runner.claimer import Claimer
+from tidemill.runner.drain import drain
+from tidemill.runner.execute import Executor
+from tidemill.runner.heart import Heart
+from tidemill.runner.log import Log
+from tidemill.runner.options import WorkerOptions
+from tidemill.runner.processes import Processes
+from tidemill.runner.slots import Slots
+from tidemill.runner.watch import Watch
+
+Reason = Literal["stopped", "restart"]
+STUCK_SECS: Final = 120.0
+
+
+class Worker:
+    """Runs jobs of `app` that come from `source`. `run` blocks; `stop` may be called from any thread and from signal handlers."""
+
+    def __init__(self, app: App, source: JobSource, options: WorkerOptions | None = None, log: Log | None = None) -> None:
+        self.app = app
+        self.source = source
+        self.options = options or WorkerOptions()
+        self.log = log or Log()
+        self.board = Board()
+        self.worker_id: str | None = None
+        self._stopping = threading.Event()
+        self._reason: Reason = "stopped"
+        types = {name: (self._isolated(kind), app.execution(kind)) for name, kind in app.jobs.items()}
+        self.processes = Processes(self.board, source, self.options.app_path, self.log)
+        self.watch = Watch(self.board, self.log, self._is_well, self.options.health_file)
+        self.executor = Executor(self.board, source, app, self.log, self.watch.look, self.processes.run)
+        self.slots = Slots(self.options.concurrency, self.board, self.executor.run, self._begin_coroutine)
+        self.coroutines = EventLoop(source, self.board, app, self.log, self.executor.begin, self.slots.give_back)
+        self.acker = Acker(source, self.board, self.log)
+        self.claimer = Claimer(source, self.board, self.slots, types, self.log, self.watch.look)
+        self.heart: Heart | None = None
+
+    def run(self) -> Reason:
+        """Returns once it has stopped and given back what it had not finished: `restart` if that was asked.
+
+        Raises what the source says to a registration that can never succeed (NotFound for a queue, Unauthenticated …).
+        """
+        if not self._register():
+            self.source.close()
+            return self._reason
+        assert self.heart is not None
+        for part in (self.acker, self.heart, self.watch, self.claimer):
+            part.thread.start()
+        self.log.info("started", queues=list(self.options.queues), concurrency=self.options.concurrency, job_types=len(self.app.jobs))
+        self._stopping.wait()
+        self.log.info("stopping", running=len(self.board.running), window_s=self.options.stop_window_secs)
+        drain(self)
+        return self._reason
+
+    def stop(self, reason: Reason = "stopped") -> None:
+        """Starts the drain: no claim after this."""
+        self._reason = reason
+        self._stopping.set()
+        self.claimer.close()
+
+    @property
+    def is_stopping(self) -> bool:
+        """True from the first `stop` on."""
+        return self._stopping.is_set()
+
+    def _register(self) -> bool:
+        """False if it was told to stop before the other side answered."""
+        registration = Registration(
+            name=self.options.name,
+            queues=tuple(self.options.queues),
+            hostname=socket.gethostname()[:255],
+            pid=os.getpid(),
+            version=tidemill.__version__,
+            max_concurrency=self.options.concurrency,
+            lease_ms=self.options.lease_ms,
+        )
+        patience = Patience()
+        while not self._stopping.is_set():
+            try:
+                registered = self.source.register(registration)
+            except Busy as error:
+                wait_s = patience.failed()
+                self.log.warning("register_failed", code=error.code, failures=patience.failures, retry_in_ms=int(wait_s * 1000))
+                self._stopping.wait(wait_s)
+                continue
+            self.worker_id = registered.worker_id
+            self.log.bind(worker_id=registered.worker_id)
+            self.heart = Heart(self.source, self.board, registered, self.log, self._command)
+            return True
+        return False
+
+    def _command(self, command: str) -> None:
+        if command in ("restart", "terminate"):
+            self.stop("restart" if command == "restart" else "stopped")
+            return
+        assert self.heart is not None
+        self.claimer.quiet = command == "quiet"
+        self.heart.status = "quiet" if command == "quiet" else "running"
+        self.slots.room.ring()
+        self.source.wake()
+        self.heart.beat_now()
+
+    def _begin_coroutine(self, task: object) -> None:
+        self.coroutines.start(task)  # type: ignore[arg-type]  # the slots hand on tasks only
+
+    def _isolated(self, kind: JobType) -> JobType:
+        wanted = self.options.isolation
+        if wanted is None or kind.isolation == "async" or wanted == "async":
+            return kind
+        return JobType(kind.name, kind.handler, wanted, kind.timeout_ms, kind.not_retryable, kind.defaults)
+
+    def _is_well(self) -> bool:
+        """Both loops have made a turn lately; an outage on the other side is no fault of ours."""
+        now = time.monotonic()
+        return now - self.claimer.alive_at < STUCK_SECS and self.claimer.thread.is_alive()
