@@ -115,14 +115,19 @@ end $$;
 create trigger enter_lane after insert on tidemill.job_queue_entries
 for each row when (new.lane <> 0) execute function tidemill.enter_lane();
 
--- Lanes that waited for one of these limits are looked at again at once. Called where a counted lease ends; rows that a claim holds are skipped,
--- they are looked at again within 5 s anyway. Returns how many. Locks: lanes (skip locked) -> partitions.
+-- Lanes that waited for one of these limits are looked at again at once. Called where counted leases end, with their limits in order: takes each
+-- limit's lock until the end's commit, so that no claim counts the ending lease, gives up on the lane, and misses this call. Returns how many lanes
+-- it woke. Locks: limits (in order) -> lanes (skip locked; those are looked at again within 5 s anyway) -> partitions.
 create function tidemill.wake_lanes(p_limit_keys bigint[], p_now timestamptz) returns integer
 language plpgsql as $$
 declare
     v_lane record;
     v_woken integer := 0;
+    v_key bigint;
 begin
+    foreach v_key in array p_limit_keys loop
+        perform pg_advisory_xact_lock(v_key);
+    end loop;
     for v_lane in
         update tidemill.queue_lanes l
         set blocked_by = null, blocked_since = null, is_ready = l.due_at <= p_now, look_at = l.due_at
@@ -154,7 +159,14 @@ return case when r.is_paused or coalesce(r.closed_until > p_now, false) then 0
 create function tidemill.claim_gated(
     p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamptz)
 returns table (job_id uuid, lease_token uuid, attempt integer, fence bigint, priority smallint, run_at timestamptz, lease_expires_at timestamptz)
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
 #variable_conflict use_column
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -180,6 +192,12 @@ declare
     v_levels smallint[];
     v_parts text[];
     v_wants integer[];
+    v_keys bigint[];
+    v_limits integer[];
+    v_locked boolean[];
+    v_special boolean;
+    v_limited boolean;
+    v_turn double precision;
 begin
     if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
         return;
@@ -251,31 +269,43 @@ begin
                   from parts p cross join generate_series(0, v_depth - 1) as j
                   order by finish, p.partition_key limit v_room) s
             group by s.partition_key
-        ), chosen as (
-            select distinct on (coalesce(c.limit_key, hashtextextended(s.partition_key, 1))) s.partition_key, s.n, s.turn, c.lane, c.priority
+        ), offered as (
+            -- each partition's best lanes, as many as it may take jobs; a lane of many gives as many as evens out
+            select s.partition_key, s.turn, c.lane, c.priority, c.limit_key, c.concurrency_limit, c.special, c.nth,
+                   least(c.per_lane, s.n - (c.nth - 1) * c.per_lane) as n
             from slots s
             cross join lateral (
-                (select l.lane, l.priority, l.due_at, l.limit_key from tidemill.queue_lanes l
-                 where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
-                   and (p_job_types is null or l.job_type = any(p_job_types))
-                 order by l.priority desc, l.due_at, l.lane limit 1)
-                union all
-                (select 0::bigint, v.priority, h.run_at, null::bigint
-                 from tidemill.queue_levels v
-                 cross join lateral (
-                     select e.run_at from tidemill.job_queue_entries e
-                     where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
-                     order by e.run_at limit 1) h
-                 where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
-                 order by v.priority desc limit 1)
-                order by 2 desc, 3, 1 limit 1
+                select o.*, row_number() over (order by o.priority desc, o.due_at, o.lane)::integer as nth,
+                       ceil(s.n::numeric / count(*) over ())::integer as per_lane
+                from (
+                    (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
+                            l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types) as special
+                     from tidemill.queue_lanes l
+                     where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
+                       and (p_job_types is null or l.job_type = any(p_job_types))
+                     order by l.priority desc, l.due_at, l.lane limit s.n)
+                    union all
+                    (select 0::bigint, v.priority, h.run_at, null, null, false
+                     from tidemill.queue_levels v
+                     cross join lateral (
+                         select e.run_at from tidemill.job_queue_entries e
+                         where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+                         order by e.run_at limit 1) h
+                     where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
+                     order by v.priority desc limit 1)
+                ) o
+                order by o.priority desc, o.due_at, o.lane limit s.n
             ) c
-            order by coalesce(c.limit_key, hashtextextended(s.partition_key, 1)), s.turn
+        ), chosen as (
+            select f.*, row_number() over (partition by f.limit_key order by f.turn, f.nth) as of_limit from offered f where f.n > 0
         )
-        select array_agg(c.lane order by c.turn, c.partition_key), array_agg(c.priority order by c.turn, c.partition_key),
-               array_agg(c.partition_key order by c.turn, c.partition_key), array_agg(c.n order by c.turn, c.partition_key), min(c.turn)
-        into v_lanes, v_levels, v_parts, v_wants, v_clock
-        from chosen c;
+        select array_agg(c.lane order by c.turn, c.partition_key, c.nth), array_agg(c.priority order by c.turn, c.partition_key, c.nth),
+               array_agg(c.partition_key order by c.turn, c.partition_key, c.nth), array_agg(c.n order by c.turn, c.partition_key, c.nth),
+               array_agg(c.limit_key order by c.turn, c.partition_key, c.nth), array_agg(c.concurrency_limit order by c.turn, c.partition_key, c.nth),
+               bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
+        into v_lanes, v_levels, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
+        from chosen c where c.limit_key is null or c.of_limit = 1;
+        v_clock := coalesce(v_turn, v_clock);
 
         -- partitions whose turn it is but which have nothing to give leave the circle until something readies them again
         update tidemill.queue_partitions p set is_ready = false
@@ -292,36 +322,37 @@ begin
         exit when v_lanes is null and not found;
         continue when v_lanes is null;
 
-        -- limits over all queues: lock first, count in the next statement
+        -- limits over all queues: lock first, count in the next statement, whose snapshot is younger than the lock
+        if v_limited then
+            v_locked := array(select v_keys[i] is null or pg_try_advisory_xact_lock(v_keys[i]) from generate_subscripts(v_lanes, 1) as i order by i);
+            v_wants := array(
+                select case when v_keys[i] is null then v_wants[i] when not v_locked[i] then 0
+                            else greatest(0, least(v_wants[i], v_limits[i] - (
+                                select count(*) from (select 1 from tidemill.job_leases l where l.limit_key = v_keys[i] limit v_limits[i]) x)::integer)) end
+                from generate_subscripts(v_lanes, 1) as i order by i);
+            update tidemill.queue_lanes l
+            set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
+                look_at = v_now + case when b.locked then interval '5 seconds' * (0.8 + 0.4 * random()) else interval '5 milliseconds' end
+            from (select v_lanes[i] as lane, v_levels[i] as priority, v_locked[i] as locked
+                  from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_wants[i] = 0) b
+            where l.queue_id = p_queue_id and l.lane = b.lane and l.priority = b.priority;
+        end if;
+
+        -- rate classes, standing limits of a job type, sticky workers: lane by lane
         for v_row in
-            select i, l.limit_key, l.concurrency_limit, l.rate_class, l.sticky_worker, l.job_type,
-                   l.limit_key is null or pg_try_advisory_xact_lock(l.limit_key) as locked
+            select i, l.rate_class, l.sticky_worker, l.job_type
             from generate_subscripts(v_lanes, 1) as i
             join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = v_lanes[i] and l.priority = v_levels[i]
-            where l.limit_key is not null or l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types)
+            where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types))
             order by i
         loop
             v_blocked := null;
             v_n := v_wants[v_row.i];
-            if not v_row.locked then
-                v_blocked := 'concurrency_key';
-                v_again := v_now + interval '5 milliseconds';
-            end if;
-            if v_blocked is null and v_row.limit_key is not null then
-                select count(*) into v_count from (
-                    select 1 from tidemill.job_leases l where l.limit_key = v_row.limit_key limit v_row.concurrency_limit) x;
-                v_n := least(v_n, v_row.concurrency_limit - v_count);
-                if v_n <= 0 then
-                    v_blocked := 'concurrency_key';
-                    v_again := v_now + interval '5 seconds' * (0.8 + 0.4 * random());
-                end if;
-            end if;
             if v_blocked is null and v_row.job_type = any(v_types) then
                 if not pg_try_advisory_xact_lock(tidemill.limit_key(v_queue.project_id, v_row.job_type, e'\x1e' || 'type')) then
                     v_blocked := 'concurrency_key';
                     v_again := v_now + interval '5 milliseconds';
                 else
-                    select v_n into v_n;
                     v_n := least(v_n, (
                         select min(c.max_concurrent - (
                             select count(*) from tidemill.job_leases l join tidemill.jobs j on j.id = l.job_id
@@ -454,7 +485,7 @@ begin
             for update of k skip locked);
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
-            where v_lanes[i] = 0 and v_taken < v_wants[i] and cardinality(v_lanes) = 1);
+            where v_lanes[i] = 0 and v_taken < v_wants[i]);
         -- nothing came of a whole round though lanes seemed ready: somebody holds their rows; leave the rest to the next claim
         exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0);
     end loop;

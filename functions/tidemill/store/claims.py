@@ -60,29 +60,52 @@ class Claims(Adapter):
         self.watermarks = Watermarks()
 
     def claim(self, request: ClaimRequest, *, now: datetime | None) -> list[ClaimedJob]:
+        jobs, rest = self._claim_plain(request, request.queues, request.limit, now)
+        for queue_id, name, gated in rest:
+            room = request.limit - len(jobs)
+            if room <= 0:
+                break
+            if gated:
+                jobs += self._claim_gated(request, queue_id, room, now)
+            else:
+                jobs += self._claim_plain(request, [name], room, now)[0]
+        return jobs
+
+    def _claim_plain(
+        self, request: ClaimRequest, names: Sequence[str], limit: int, now: datetime | None
+    ) -> tuple[list[ClaimedJob], list[tuple[str, str, bool]]]:
+        """Jobs of the queues in front of the first gated one, and the queues from there on: (id, name, gated), in order."""
         job_types = frozenset(request.job_types) if request.job_types is not None else None
         queues, priorities, instants = self.watermarks.since(job_types) if now is None else ([], [], [])
-        rows = self._rows(
-            "transitions/claim",
-            {
-                "project_id": request.project_id,
-                "queues": list(request.queues),
-                "job_types": list(request.job_types) if request.job_types is not None else None,
-                "worker_id": request.worker_id,
-                "lease_ms": request.lease_ms,
-                "start": request.start,
-                "limit": request.limit,
-                "since_queues": queues,
-                "since_priorities": priorities,
-                "since_at": instants,
-                "now": now,
-            },
-        )
-        jobs = [ClaimedJob._make(row) for row in rows]
+        params = {
+            **_params(request, limit, now),
+            "project_id": request.project_id,
+            "queues": list(names),
+            "since_queues": queues,
+            "since_priorities": priorities,
+            "since_at": instants,
+        }
+        rows = self._rows("transitions/claim", params)
+        jobs = [ClaimedJob._make(row[:-1]) for row in rows if row[0] is not None]
         if now is None:
             self.watermarks.claimed(job_types, jobs)
-        return jobs
+        return jobs, [(row[15], row[3], row[2] == "gated") for row in rows if row[0] is None]
+
+    def _claim_gated(self, request: ClaimRequest, queue_id: str, limit: int, now: datetime | None) -> list[ClaimedJob]:
+        rows = self._rows("transitions/claim_gated", {**_params(request, limit, now), "queue_id": queue_id})
+        return [ClaimedJob._make(row[:-1]) for row in rows]
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
         row = self._row("transitions/start", {"job_id": lease.job_id, "lease_token": lease.lease_token, "now": now})
         return row[0] if row else None
+
+
+def _params(request: ClaimRequest, limit: int, now: datetime | None) -> dict[str, Any]:
+    return {
+        "job_types": list(request.job_types) if request.job_types is not None else None,
+        "worker_id": request.worker_id,
+        "lease_ms": request.lease_ms,
+        "start": request.start,
+        "limit": limit,
+        "now": now,
+    }

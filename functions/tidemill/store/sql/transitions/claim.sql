@@ -5,7 +5,8 @@
 --   now timestamptz or null (the statement's own time).
 -- Order: queues by priority, equal ones drawn by weight (Efraimidis & Spirakis 2006: smallest -ln(u)/w first); then job
 --   priority desc, run_at, id. Levels come from queue_levels, because searching them in the index would walk dead rows.
--- Rows: one per claimed job, in that order. Locks: entries (skip locked) -> leases (insert) -> unique_holds (by key).
+-- Rows: one per claimed job, in that order; then, from the first gated queue on, one row per queue with job_id null (job_type 'gated' for a
+--   gated one): they are the caller's to walk on with, by claim_gated.sql or this statement again. Locks: entries (skip locked) -> leases (insert) -> unique_holds (by key).
 with queues as materialized (
     select q.id, q.name, q.visibility_timeout_secs, q.default_retry_policy_id,
            row_number() over (order by q.priority desc, -ln(1.0 - random()) / q.weight) as place,
@@ -41,14 +42,14 @@ with queues as materialized (
             for update skip locked
         ) c
         limit %(limit)s::integer))
-    returning e.queue_id, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight, e.lane
+    returning e.queue_id, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
 ), leased as (
     insert into tidemill.job_leases (
         job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
         lease_ms, weight)
     select t.job_id, gen_random_uuid(), t.queue_id, %(worker_id)s::uuid, t.attempt_count + 1, t.fence + 1, t.priority, t.traits, t.run_at,
            n.now, case when %(start)s::boolean then n.now end, n.now + make_interval(secs => m.ms / 1000.0), m.ms,
-           t.weight, t.lane
+           t.weight
     from taken t
     join queues q on q.id = t.queue_id
     cross join lateral (select coalesce(%(lease_ms)s::bigint, q.visibility_timeout_secs * 1000::bigint) as ms) m
@@ -71,9 +72,14 @@ select l.job_id::text, l.lease_token::text, j.job_type::text, q.name::text as qu
            case when jsonb_typeof(j.retry_policy -> 'max_attempts') = 'number' then (j.retry_policy ->> 'max_attempts')::integer end,
            p.max_attempts, 5) as max_attempts,
        l.fence, l.lease_expires_at, j.timeout_ms, j.checkpoint::text, j.traceparent, j.tracestate,
-       l.queue_id::text, l.priority, l.run_at
+       l.queue_id::text, l.priority, l.run_at, q.place
 from leased l
 join tidemill.jobs j on j.id = l.job_id
 join queues q on q.id = l.queue_id
 left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
-order by q.place, l.priority desc, l.run_at, l.job_id
+union all
+select null, null, case when q.gated then 'gated' end, q.name::text, null, null, null, null, null, null, null, null, null, null, null,
+       q.id::text, null, null, q.place
+from queues q
+where q.place >= (select min(g.place) from queues g where g.gated)
+order by place, priority desc, run_at, job_id

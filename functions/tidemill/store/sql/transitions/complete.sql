@@ -8,7 +8,7 @@ with acks as materialized (
     delete from tidemill.job_leases l
     using acks a
     where l.job_id = a.job_id and l.lease_token = a.token
-    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.traits, l.run_at, l.claimed_at, l.started_at,
+    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key,
               a.result, a.digest, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
 ), history as (
     insert into tidemill.job_executions (
@@ -33,3 +33,6 @@ with acks as materialized (
         for update of u)
 )
 select e.job_id::text, e.lease_token::text, e.traits from ended e
+where coalesce((
+    select case when count(w.limit_key) > 0 then tidemill.wake_lanes(array_agg(distinct w.limit_key order by w.limit_key), max(w.now)) end
+    from ended w), 0) >= 0

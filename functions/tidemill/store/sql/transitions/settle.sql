@@ -11,8 +11,8 @@ with moves as materialized (
     delete from tidemill.job_leases l
     using moves m
     where l.job_id = m.job_id and l.lease_token = m.token
-    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.priority, l.traits, l.run_at, l.claimed_at, l.started_at,
-              l.weight, l.lane, l.limit_key,
+    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.priority, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key,
+              l.weight, l.lane,
               m."to", m.status, m.attempt_count, m.crash_count, m.reason, m.error_class, m.error_message, m.error_stack, m.exit_code, m.digest,
               coalesce(%(now)s::timestamptz, statement_timestamp()) as now,
               coalesce(%(now)s::timestamptz, statement_timestamp()) + make_interval(secs => m.delay_ms / 1000.0) as due_at
@@ -71,3 +71,6 @@ with moves as materialized (
     from moved m where m.phase = 'dead_letter'
 )
 select e.job_id::text, e."to", e.traits from ended e
+where coalesce((
+    select case when count(w.limit_key) > 0 then tidemill.wake_lanes(array_agg(distinct w.limit_key order by w.limit_key), max(w.now)) end
+    from ended w), 0) >= 0
