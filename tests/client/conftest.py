@@ -9,6 +9,7 @@ import sqlalchemy
 from psycopg import Connection
 from sqlalchemy.orm import Session
 
+from harness.instance import Instance, running
 from tidemill.domain.jobs import ClaimedJob, ClaimRequest
 from tidemill.engine.claim import claim
 from tidemill.store.bootstrap import Founding, bootstrap
@@ -51,3 +52,10 @@ def claimable(conn: Connection, project: str) -> Any:
         return claim(PostgresStore(conn), ClaimRequest(project, WORKER, ["default"], 100))
 
     return look
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """The real thing, one for the tests of a module."""
+    with (tmp_path_factory.mktemp("instance") / "log").open("wb") as log, running(log) as made:
+        yield made

@@ -81,7 +81,7 @@ class HttpSource:
                 jobs, self._came = self._came[:limit], self._came[limit:]
                 self._taken.set()
                 return jobs
-            if self._poller is not None:
+            if self._poller is not None and not self._is_leaving:
                 return []
         return self._ask(self._worker_id, limit, 0)
 
