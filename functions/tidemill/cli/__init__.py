@@ -18,9 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("tidemill: needs Python 3.11 or newer, this is " + found, file=sys.stderr)
         return 2
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["dev"]:
+    if arguments[:1] in (["dev"], ["worker"]):
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _end)  # until the instance has handlers of its own, there is nothing to take down
+            signal.signal(number, _end)  # until what it starts has handlers of its own, nothing is to be taken down
 
     from tidemill.cli.app import run
 
