@@ -95,10 +95,16 @@ begin
                  from generate_subscripts(p_ids, 1) as i left join resolved r on r.pos = i order by i)
     into twins;
 
-    -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on.
+    -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on,
+    -- also where another job of this call was to answer with that job.
     update tidemill.unique_holds h set job_id = twins[i]
     from generate_subscripts(p_ids, 1) as i
     where h.job_id = p_ids[i] and h.kind = 'idempotency' and twins[i] is not null;
+    twins := array(
+        select coalesce(f.twin, t.twin)
+        from unnest(twins) with ordinality as t (twin, ord)
+        left join (select p.id, twins[p.ord] as twin from unnest(p_ids) with ordinality as p (id, ord)) f on f.id = t.twin
+        order by t.ord);
 end $$;
 
 -- Why jobs are refused: field and message by position, null where nothing is wrong. Only called when something may be.
@@ -220,7 +226,7 @@ begin
                 principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
                 batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until, scheduled_job_id, scheduled_for)
             select v_ids[r.ord], p_project_id, v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))],
-                   r.job_type, coalesce(r.payload, '{}'), r.schema_version, coalesce(r.priority, 0::smallint),
+                   r.job_type, u.body, r.schema_version, coalesce(r.priority, 0::smallint),
                    case when v_fates[r.ord] = 'cancel' then 'cancelled'
                         when r.hold or v_fates[r.ord] = 'hold' or v_pending[r.ord] > 0 then 'waiting'
                         else 'moving' end::tidemill.job_phase,
@@ -228,7 +234,7 @@ begin
                    greatest(v_now, case when r.run_at is not null then tidemill.instant(r.run_at)
                                         when r.delay_ms is not null then v_now + make_interval(secs => r.delay_ms / 1000.0) end),
                    r.idempotency_key,
-                   case when u.hold_window is not null then tidemill.unique_key(r.job_type, coalesce(r.payload, '{}'), r."unique" -> 'by') end,
+                   case when u.hold_window is not null then tidemill.unique_key(r.job_type, u.body, r."unique" -> 'by') end,
                    u.hold_window,
                    case when u.hold_window = 'ttl' then v_now + make_interval(secs => (r."unique" ->> 'ttl_ms')::double precision / 1000) end,
                    case when jsonb_typeof(r.retry_policy) = 'string' then v_policy_ids[array_position(v_policies, r.retry_policy #>> '{}')] end,
@@ -261,7 +267,9 @@ begin
                 headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, scheduled_job_id, scheduled_for, ord)
             cross join lateral (
                 select case when jsonb_typeof(r."unique") = 'object'
-                            then coalesce(r."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window) u
+                            then coalesce(r."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window,
+                       -- a record cannot tell a payload of null from none
+                       coalesce(r.payload, case when p_jobs -> (r.ord - 1)::integer ? 'payload' then 'null'::jsonb else '{}' end) as body) u
             -- a case, because the planner takes a bare `is null` for one row in two hundred
             where case when v_fields[r.ord] is null then v_twins[r.ord] is null else false end
             returning j.id, j.queue_id, j.priority, j.run_at, j.phase, tidemill.job_traits(j) as traits, j.weight,
@@ -362,6 +370,14 @@ begin
         raise exception 'jobs[%].%: no such field', v_fault.pos, left(v_fault.name, 100)
             using errcode = 'TM422', hint = 'fields: ' || array_to_string(tidemill.job_fields(), ', ');
     end if;
+    -- What no CHECK would refuse, looked for in one pass; the text comes from job_faults.
+    if pg_column_size(jobs) > 262144 or jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.headers) || exists (@.unique)
+        || exists (@.concurrency) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000)'
+    then
+        for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
+            raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
+        end loop;
+    end if;
     return query
     select r."index", r.job_id, r.state, r.deduplicated
     from tidemill.enqueue_results(project_id, jobs, true) r
@@ -376,38 +392,78 @@ exception
     raise exception 'a job is outside what the queue stores: %', sqlerrm using errcode = 'TM422';
 end $$;
 
+-- A whole number within bounds; numbers of any size and form compare without a fault.
+create function tidemill.is_whole(given jsonb, low numeric, high numeric) returns boolean
+language sql immutable parallel safe
+return case when jsonb_typeof(given) = 'number'
+            then (given #>> '{}')::numeric between low and high and (given #>> '{}')::numeric = trunc((given #>> '{}')::numeric)
+            else false end;
+
 -- What is wrong with each job's shape, for the error text of tidemill.enqueue. Bounds as in API.md and domain/limits.py.
 create function tidemill.job_faults(jobs jsonb) returns table (pos integer, field text, message text)
-language sql immutable
+language sql stable
 begin atomic
     select (e.ord - 1)::integer, r.field,
            case r.kind
                when 'name' then 'must be 1 to 200 characters of [A-Za-z0-9][A-Za-z0-9_.:/-]*'
-               when 'instant' then 'must be RFC 3339 with Z or an offset, such as 2027-01-31T09:00:00Z'
+               when 'instant' then 'must be RFC 3339 with Z or an offset, such as 2027-01-31T09:00:00Z, and not beside delay_ms'
                when 'whole' then format('must be a whole number from %s to %s', r.low, r.high)
                when 'text' then format('must be text of %s to %s characters', r.low, r.high)
+               when 'tags' then 'must be a list of at most 20 texts of 1 to 64 characters'
+               when 'headers' then 'must be an object of at most 32 texts, 8192 bytes in all'
+               when 'payload' then 'must be at most 262144 bytes of JSON'
+               when 'policy' then 'must be a policy''s name, or an object of strategy (fixed, linear or exponential), base_delay_ms and max_delay_ms (0 to 2678400000), multiplier (1 to 100), max_attempts (1 to 1000) and jitter'
+               when 'unique' then 'must be an object of by (1 to 100 payload fields), window (pending, running or ttl) and, with window ttl only, ttl_ms (1 to 315360000000)'
+               when 'concurrency' then 'must be an object of limit (1 to 1000000) and key or by (text of 1 to 255 characters, not both)'
                else format('must be %s', r.kind) end
     from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) with ordinality as e (job, ord)
-    cross join (values
+    cross join lateral (
+        select k.key, k.value from jsonb_each(case jsonb_typeof(e.job) when 'object' then e.job else '{}' end) as k (key, value)
+        union all
+        select 'job_type', 'null' where not e.job ? 'job_type') as v (key, given)
+    join (values
         ('job_type', 'name', 1, 200), ('queue', 'name', 1, 200), ('rate_class', 'name', 1, 200),
         ('priority', 'whole', -32768, 32767), ('schema_version', 'whole', -2147483648, 2147483647),
         ('delay_ms', 'whole', 0, 315360000000), ('max_attempts', 'whole', 1, 1000), ('timeout_ms', 'whole', 1, 43200000),
         ('weight', 'whole', 1, 1000000), ('retention_ms', 'whole', 0, 315360000000), ('run_at', 'instant', 0, 0),
         ('idempotency_key', 'text', 1, 255), ('partition_key', 'text', 1, 255), ('sticky_worker', 'text', 1, 200),
-        ('traceparent', 'text', 1, 255), ('tracestate', 'text', 1, 512), ('hold', 'boolean', 0, 0),
-        ('tags', 'array', 0, 0), ('depends_on', 'array', 0, 0), ('ref', 'text', 1, 200), ('on_parent_failure', 'text', 3, 6), ('batch_id', 'text', 36, 36), ('headers', 'object', 0, 0), ('unique', 'object', 0, 0), ('concurrency', 'object', 0, 0)
-    ) as r (field, kind, low, high)
-    cross join lateral (select e.job -> r.field as given, e.job ->> r.field as word) as v
+        ('traceparent', 'text', 1, 255), ('tracestate', 'text', 1, 512), ('hold', 'boolean', 0, 0), ('payload', 'payload', 0, 262144),
+        ('tags', 'tags', 0, 20), ('headers', 'headers', 0, 32), ('retry_policy', 'policy', 0, 0), ('unique', 'unique', 0, 0),
+        ('concurrency', 'concurrency', 0, 0), ('depends_on', 'array', 0, 0), ('ref', 'text', 1, 200), ('on_parent_failure', 'text', 3, 6),
+        ('batch_id', 'text', 36, 36)
+    ) as r (field, kind, low, high) on r.field = v.key
     where case
-        when v.given is null or jsonb_typeof(v.given) = 'null' then r.field = 'job_type'
-        when r.kind = 'name' then jsonb_typeof(v.given) <> 'string' or v.word !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$'
-        when r.kind = 'text' then jsonb_typeof(v.given) <> 'string' or length(v.word) not between r.low and r.high
-        when r.kind = 'whole' then jsonb_typeof(v.given) <> 'number' or v.word::numeric not between r.low and r.high
-            or v.word::numeric <> trunc(v.word::numeric)
-        when r.kind = 'instant' then jsonb_typeof(v.given) <> 'string'
-            or v.word !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$'
+        when jsonb_typeof(v.given) = 'null' then r.field = 'job_type'
+        when r.kind = 'name' then jsonb_typeof(v.given) <> 'string' or v.given #>> '{}' !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$'
+        when r.kind = 'text' then jsonb_typeof(v.given) <> 'string' or length(v.given #>> '{}') not between r.low and r.high
+        when r.kind = 'whole' then not tidemill.is_whole(v.given, r.low, r.high)
+        when r.kind = 'instant' then jsonb_typeof(v.given) <> 'string' or jsonb_typeof(e.job -> 'delay_ms') = 'number'
+            or v.given #>> '{}' !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$'
+            or not pg_input_is_valid(v.given #>> '{}', 'timestamptz')
+        when r.kind = 'payload' then octet_length(v.given::text) > r.high
+        when r.kind = 'tags' then jsonb_typeof(v.given) <> 'array' or jsonb_array_length(v.given) > r.high or exists (
+            select 1 from jsonb_array_elements(v.given) as t (tag)
+            where jsonb_typeof(t.tag) <> 'string' or length(t.tag #>> '{}') not between 1 and 64)
+        when r.kind = 'headers' then jsonb_typeof(v.given) <> 'object' or exists (
+            select 1 from jsonb_each(v.given) as h (name, text)
+            having count(*) > r.high or sum(octet_length(h.name) + octet_length(h.text #>> '{}')) > 8192
+                or bool_or(jsonb_typeof(h.text) <> 'string'))
+        when r.kind = 'policy' then jsonb_typeof(v.given) <> 'string' and not tidemill.is_retry_policy(v.given)
+        when r.kind = 'unique' then jsonb_typeof(v.given) <> 'object' or v.given - array['by', 'window', 'ttl_ms'] <> '{}'
+            or coalesce(v.given ->> 'window', 'running') not in ('pending', 'running', 'ttl')
+            or (v.given ->> 'window' is not distinct from 'ttl') <> coalesce(tidemill.is_whole(v.given -> 'ttl_ms', 1, 315360000000), false)
+            or (coalesce(jsonb_typeof(v.given -> 'ttl_ms'), 'null') <> 'null' and v.given ->> 'window' is distinct from 'ttl')
+            or case coalesce(jsonb_typeof(v.given -> 'by'), 'null') when 'null' then false
+                when 'array' then jsonb_array_length(v.given -> 'by') not between 1 and 100 or exists (
+                    select 1 from jsonb_array_elements(v.given -> 'by') as b (name)
+                    where jsonb_typeof(b.name) <> 'string' or length(b.name #>> '{}') not between 1 and 255)
+                else true end
+        when r.kind = 'concurrency' then jsonb_typeof(v.given) <> 'object' or v.given - array['limit', 'key', 'by'] <> '{}'
+            or not coalesce(tidemill.is_whole(v.given -> 'limit', 1, 1000000), false)
+            or (v.given ->> 'key' is not null and v.given ->> 'by' is not null) or exists (
+                select 1 from jsonb_each(v.given - 'limit') as k (name, value)
+                where jsonb_typeof(k.value) not in ('string', 'null') or length(k.value #>> '{}') not between 1 and 255)
         else jsonb_typeof(v.given) <> r.kind end
     order by 1, 2
     limit 1000;
 end;
-

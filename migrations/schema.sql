@@ -126,7 +126,7 @@ CREATE TYPE tidemill.worker_status AS ENUM (
 
 CREATE FUNCTION tidemill.enqueue(project_id uuid, jobs jsonb) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean)
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 #variable_conflict use_column
 declare
     v_fault record;
@@ -143,6 +143,14 @@ begin
         raise exception 'jobs[%].%: no such field', v_fault.pos, left(v_fault.name, 100)
             using errcode = 'TM422', hint = 'fields: ' || array_to_string(tidemill.job_fields(), ', ');
     end if;
+    -- What no CHECK would refuse, looked for in one pass; the text comes from job_faults.
+    if pg_column_size(jobs) > 262144 or jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.headers) || exists (@.unique)
+        || exists (@.concurrency) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000)'
+    then
+        for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
+            raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
+        end loop;
+    end if;
     return query
     select r."index", r.job_id, r.state, r.deduplicated
     from tidemill.enqueue_results(project_id, jobs, true) r
@@ -155,7 +163,7 @@ exception
         raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
     end loop;
     raise exception 'a job is outside what the queue stores: %', sqlerrm using errcode = 'TM422';
-end $$;
+end $_$;
 
 CREATE FUNCTION tidemill.enqueue_results(p_project_id uuid, p_jobs jsonb, p_atomic boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, field text, message text)
     LANGUAGE plpgsql
@@ -241,9 +249,9 @@ begin
                 unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
                 concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, headers, tags,
                 principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
-                batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until)
+                batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until, scheduled_job_id, scheduled_for)
             select v_ids[r.ord], p_project_id, v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))],
-                   r.job_type, coalesce(r.payload, '{}'), r.schema_version, coalesce(r.priority, 0::smallint),
+                   r.job_type, u.body, r.schema_version, coalesce(r.priority, 0::smallint),
                    case when v_fates[r.ord] = 'cancel' then 'cancelled'
                         when r.hold or v_fates[r.ord] = 'hold' or v_pending[r.ord] > 0 then 'waiting'
                         else 'moving' end::tidemill.job_phase,
@@ -251,7 +259,7 @@ begin
                    greatest(v_now, case when r.run_at is not null then tidemill.instant(r.run_at)
                                         when r.delay_ms is not null then v_now + make_interval(secs => r.delay_ms / 1000.0) end),
                    r.idempotency_key,
-                   case when u.hold_window is not null then tidemill.unique_key(r.job_type, coalesce(r.payload, '{}'), r."unique" -> 'by') end,
+                   case when u.hold_window is not null then tidemill.unique_key(r.job_type, u.body, r."unique" -> 'by') end,
                    u.hold_window,
                    case when u.hold_window = 'ttl' then v_now + make_interval(secs => (r."unique" ->> 'ttl_ms')::double precision / 1000) end,
                    case when jsonb_typeof(r.retry_policy) = 'string' then v_policy_ids[array_position(v_policies, r.retry_policy #>> '{}')] end,
@@ -269,20 +277,24 @@ begin
                    case when v_fates[r.ord] = 'cancel' then 'parent_failed' end, case when v_fates[r.ord] = 'cancel' then v_now end,
                    case when v_fates[r.ord] = 'cancel' then v_now + make_interval(secs => coalesce(r.retention_ms, (
                        select q.retention_cancelled_ms from tidemill.queues q
-                       where q.id = v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))])) / 1000.0) end
+                       where q.id = v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))])) / 1000.0) end,
+                   r.scheduled_job_id, r.scheduled_for
             from rows from (jsonb_to_recordset(p_jobs) as (
                 job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
                 hold boolean, idempotency_key text, "unique" jsonb, concurrency jsonb, retry_policy jsonb, max_attempts integer,
                 timeout_ms bigint, partition_key text, weight integer, rate_class text, sticky_worker text, tags text[],
-                headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid
+                headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid,
+                scheduled_job_id uuid, scheduled_for timestamptz
             )) with ordinality as r (
                 job_type, queue, payload, schema_version, priority, run_at, delay_ms,
                 hold, idempotency_key, "unique", concurrency, retry_policy, max_attempts,
                 timeout_ms, partition_key, weight, rate_class, sticky_worker, tags,
-                headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, ord)
+                headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, scheduled_job_id, scheduled_for, ord)
             cross join lateral (
                 select case when jsonb_typeof(r."unique") = 'object'
-                            then coalesce(r."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window) u
+                            then coalesce(r."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window,
+                       -- a record cannot tell a payload of null from none
+                       coalesce(r.payload, case when p_jobs -> (r.ord - 1)::integer ? 'payload' then 'null'::jsonb else '{}' end) as body) u
             -- a case, because the planner takes a bare `is null` for one row in two hundred
             where case when v_fields[r.ord] is null then v_twins[r.ord] is null else false end
             returning j.id, j.queue_id, j.priority, j.run_at, j.phase, tidemill.job_traits(j) as traits, j.weight,
@@ -358,16 +370,30 @@ begin
     return given::timestamptz;
 end $_$;
 
+CREATE FUNCTION tidemill.is_retry_policy(policy jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((jsonb_typeof(policy) = 'object'::text) AND ((policy - ARRAY['strategy'::text, 'base_delay_ms'::text, 'multiplier'::text, 'max_delay_ms'::text, 'max_attempts'::text, 'jitter'::text]) = '{}'::jsonb) AND COALESCE(((policy ->> 'strategy'::text) = ANY (ARRAY['fixed'::text, 'linear'::text, 'exponential'::text])), true) AND CASE COALESCE(jsonb_typeof((policy -> 'base_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'base_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'base_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'max_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_attempts'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_attempts'::text) ~ '^\d{1,4}$'::text) AND ((((policy ->> 'max_attempts'::text))::integer >= 1) AND (((policy ->> 'max_attempts'::text))::integer <= 1000))) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'multiplier'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN ((((policy ->> 'multiplier'::text))::numeric >= (1)::numeric) AND (((policy ->> 'multiplier'::text))::numeric <= (100)::numeric)) ELSE false END AND (COALESCE(jsonb_typeof((policy -> 'jitter'::text)), 'null'::text) = ANY (ARRAY['boolean'::text, 'null'::text])));
+
+CREATE FUNCTION tidemill.is_whole(given jsonb, low numeric, high numeric) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (jsonb_typeof(given) = 'number'::text) THEN (((((given #>> '{}'::text[]))::numeric >= low) AND (((given #>> '{}'::text[]))::numeric <= high)) AND (((given #>> '{}'::text[]))::numeric = trunc(((given #>> '{}'::text[]))::numeric))) ELSE false END;
+
 CREATE FUNCTION tidemill.job_faults(jobs jsonb) RETURNS TABLE(pos integer, field text, message text)
-    LANGUAGE sql IMMUTABLE
+    LANGUAGE sql STABLE
     BEGIN ATOMIC
  SELECT ((e.ord - 1))::integer AS int4,
      r.field,
          CASE r.kind
              WHEN 'name'::text THEN 'must be 1 to 200 characters of [A-Za-z0-9][A-Za-z0-9_.:/-]*'::text
-             WHEN 'instant'::text THEN 'must be RFC 3339 with Z or an offset, such as 2027-01-31T09:00:00Z'::text
+             WHEN 'instant'::text THEN 'must be RFC 3339 with Z or an offset, such as 2027-01-31T09:00:00Z, and not beside delay_ms'::text
              WHEN 'whole'::text THEN format('must be a whole number from %s to %s'::text, r.low, r.high)
              WHEN 'text'::text THEN format('must be text of %s to %s characters'::text, r.low, r.high)
+             WHEN 'tags'::text THEN 'must be a list of at most 20 texts of 1 to 64 characters'::text
+             WHEN 'headers'::text THEN 'must be an object of at most 32 texts, 8192 bytes in all'::text
+             WHEN 'payload'::text THEN 'must be at most 262144 bytes of JSON'::text
+             WHEN 'policy'::text THEN 'must be a policy''s name, or an object of strategy (fixed, linear or exponential), base_delay_ms and max_delay_ms (0 to 2678400000), multiplier (1 to 100), max_attempts (1 to 1000) and jitter'::text
+             WHEN 'unique'::text THEN 'must be an object of by (1 to 100 payload fields), window (pending, running or ttl) and, with window ttl only, ttl_ms (1 to 315360000000)'::text
+             WHEN 'concurrency'::text THEN 'must be an object of limit (1 to 1000000) and key or by (text of 1 to 255 characters, not both)'::text
              ELSE format('must be %s'::text, r.kind)
          END AS format
     FROM ((jsonb_array_elements(
@@ -375,16 +401,44 @@ CREATE FUNCTION tidemill.job_faults(jobs jsonb) RETURNS TABLE(pos integer, field
              WHEN 'array'::text THEN job_faults.jobs
              ELSE '[]'::jsonb
          END) WITH ORDINALITY e(job, ord)
-      CROSS JOIN ( VALUES ('job_type'::text,'name'::text,1,200), ('queue'::text,'name'::text,1,200), ('rate_class'::text,'name'::text,1,200), ('priority'::text,'whole'::text,'-32768'::integer,32767), ('schema_version'::text,'whole'::text,'-2147483648'::integer,2147483647), ('delay_ms'::text,'whole'::text,0,'315360000000'::bigint), ('max_attempts'::text,'whole'::text,1,1000), ('timeout_ms'::text,'whole'::text,1,43200000), ('weight'::text,'whole'::text,1,1000000), ('retention_ms'::text,'whole'::text,0,'315360000000'::bigint), ('run_at'::text,'instant'::text,0,0), ('idempotency_key'::text,'text'::text,1,255), ('partition_key'::text,'text'::text,1,255), ('sticky_worker'::text,'text'::text,1,200), ('traceparent'::text,'text'::text,1,255), ('tracestate'::text,'text'::text,1,512), ('hold'::text,'boolean'::text,0,0), ('tags'::text,'array'::text,0,0), ('depends_on'::text,'array'::text,0,0), ('ref'::text,'text'::text,1,200), ('on_parent_failure'::text,'text'::text,3,6), ('batch_id'::text,'text'::text,36,36), ('headers'::text,'object'::text,0,0), ('unique'::text,'object'::text,0,0), ('concurrency'::text,'object'::text,0,0)) r(field, kind, low, high))
-      CROSS JOIN LATERAL ( SELECT (e.job -> r.field) AS given,
-             (e.job ->> r.field) AS word) v)
+      CROSS JOIN LATERAL ( SELECT k.key,
+             k.value
+            FROM jsonb_each(
+                 CASE jsonb_typeof(e.job)
+                     WHEN 'object'::text THEN e.job
+                     ELSE '{}'::jsonb
+                 END) k(key, value)
+         UNION ALL
+          SELECT 'job_type'::text,
+             'null'::jsonb
+           WHERE (NOT (e.job ? 'job_type'::text))) v(key, given))
+      JOIN ( VALUES ('job_type'::text,'name'::text,1,200), ('queue'::text,'name'::text,1,200), ('rate_class'::text,'name'::text,1,200), ('priority'::text,'whole'::text,'-32768'::integer,32767), ('schema_version'::text,'whole'::text,'-2147483648'::integer,2147483647), ('delay_ms'::text,'whole'::text,0,'315360000000'::bigint), ('max_attempts'::text,'whole'::text,1,1000), ('timeout_ms'::text,'whole'::text,1,43200000), ('weight'::text,'whole'::text,1,1000000), ('retention_ms'::text,'whole'::text,0,'315360000000'::bigint), ('run_at'::text,'instant'::text,0,0), ('idempotency_key'::text,'text'::text,1,255), ('partition_key'::text,'text'::text,1,255), ('sticky_worker'::text,'text'::text,1,200), ('traceparent'::text,'text'::text,1,255), ('tracestate'::text,'text'::text,1,512), ('hold'::text,'boolean'::text,0,0), ('payload'::text,'payload'::text,0,262144), ('tags'::text,'tags'::text,0,20), ('headers'::text,'headers'::text,0,32), ('retry_policy'::text,'policy'::text,0,0), ('unique'::text,'unique'::text,0,0), ('concurrency'::text,'concurrency'::text,0,0), ('depends_on'::text,'array'::text,0,0), ('ref'::text,'text'::text,1,200), ('on_parent_failure'::text,'text'::text,3,6), ('batch_id'::text,'text'::text,36,36)) r(field, kind, low, high) ON ((r.field = v.key)))
    WHERE
          CASE
-             WHEN ((v.given IS NULL) OR (jsonb_typeof(v.given) = 'null'::text)) THEN (r.field = 'job_type'::text)
-             WHEN (r.kind = 'name'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR (v.word !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$'::text))
-             WHEN (r.kind = 'text'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR ((length(v.word) < r.low) OR (length(v.word) > r.high)))
-             WHEN (r.kind = 'whole'::text) THEN ((jsonb_typeof(v.given) <> 'number'::text) OR (((v.word)::numeric < (r.low)::numeric) OR ((v.word)::numeric > (r.high)::numeric)) OR ((v.word)::numeric <> trunc((v.word)::numeric)))
-             WHEN (r.kind = 'instant'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR (v.word !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$'::text))
+             WHEN (jsonb_typeof(v.given) = 'null'::text) THEN (r.field = 'job_type'::text)
+             WHEN (r.kind = 'name'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR ((v.given #>> '{}'::text[]) !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$'::text))
+             WHEN (r.kind = 'text'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR ((length((v.given #>> '{}'::text[])) < r.low) OR (length((v.given #>> '{}'::text[])) > r.high)))
+             WHEN (r.kind = 'whole'::text) THEN (NOT tidemill.is_whole(v.given, (r.low)::numeric, (r.high)::numeric))
+             WHEN (r.kind = 'instant'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR (jsonb_typeof((e.job -> 'delay_ms'::text)) = 'number'::text) OR ((v.given #>> '{}'::text[]) !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$'::text) OR (NOT pg_input_is_valid((v.given #>> '{}'::text[]), 'timestamptz'::text)))
+             WHEN (r.kind = 'payload'::text) THEN (octet_length((v.given)::text) > r.high)
+             WHEN (r.kind = 'tags'::text) THEN ((jsonb_typeof(v.given) <> 'array'::text) OR (jsonb_array_length(v.given) > r.high) OR (EXISTS ( SELECT 1
+                FROM jsonb_array_elements(v.given) t(tag)
+               WHERE ((jsonb_typeof(t.tag) <> 'string'::text) OR ((length((t.tag #>> '{}'::text[])) < 1) OR (length((t.tag #>> '{}'::text[])) > 64))))))
+             WHEN (r.kind = 'headers'::text) THEN ((jsonb_typeof(v.given) <> 'object'::text) OR (EXISTS ( SELECT 1
+                FROM jsonb_each(v.given) h(name, text)
+              HAVING ((count(*) > r.high) OR (sum((octet_length(h.name) + octet_length((h.text #>> '{}'::text[])))) > 8192) OR bool_or((jsonb_typeof(h.text) <> 'string'::text))))))
+             WHEN (r.kind = 'policy'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) AND (NOT tidemill.is_retry_policy(v.given)))
+             WHEN (r.kind = 'unique'::text) THEN ((jsonb_typeof(v.given) <> 'object'::text) OR ((v.given - ARRAY['by'::text, 'window'::text, 'ttl_ms'::text]) <> '{}'::jsonb) OR (COALESCE((v.given ->> 'window'::text), 'running'::text) <> ALL (ARRAY['pending'::text, 'running'::text, 'ttl'::text])) OR ((NOT ((v.given ->> 'window'::text) IS DISTINCT FROM 'ttl'::text)) <> COALESCE(tidemill.is_whole((v.given -> 'ttl_ms'::text), (1)::numeric, ('315360000000'::bigint)::numeric), false)) OR ((COALESCE(jsonb_typeof((v.given -> 'ttl_ms'::text)), 'null'::text) <> 'null'::text) AND ((v.given ->> 'window'::text) IS DISTINCT FROM 'ttl'::text)) OR
+             CASE COALESCE(jsonb_typeof((v.given -> 'by'::text)), 'null'::text)
+                 WHEN 'null'::text THEN false
+                 WHEN 'array'::text THEN (((jsonb_array_length((v.given -> 'by'::text)) < 1) OR (jsonb_array_length((v.given -> 'by'::text)) > 100)) OR (EXISTS ( SELECT 1
+                    FROM jsonb_array_elements((v.given -> 'by'::text)) b(name)
+                   WHERE ((jsonb_typeof(b.name) <> 'string'::text) OR ((length((b.name #>> '{}'::text[])) < 1) OR (length((b.name #>> '{}'::text[])) > 255))))))
+                 ELSE true
+             END)
+             WHEN (r.kind = 'concurrency'::text) THEN ((jsonb_typeof(v.given) <> 'object'::text) OR ((v.given - ARRAY['limit'::text, 'key'::text, 'by'::text]) <> '{}'::jsonb) OR (NOT COALESCE(tidemill.is_whole((v.given -> 'limit'::text), (1)::numeric, (1000000)::numeric), false)) OR (((v.given ->> 'key'::text) IS NOT NULL) AND ((v.given ->> 'by'::text) IS NOT NULL)) OR (EXISTS ( SELECT 1
+                FROM jsonb_each((v.given - 'limit'::text)) k(name, value)
+               WHERE ((jsonb_typeof(k.value) <> ALL (ARRAY['string'::text, 'null'::text])) OR ((length((k.value #>> '{}'::text[])) < 1) OR (length((k.value #>> '{}'::text[])) > 255))))))
              ELSE (jsonb_typeof(v.given) <> r.kind)
          END
    ORDER BY (((e.ord - 1))::integer), r.field
@@ -499,6 +553,7 @@ CREATE TABLE tidemill.jobs (
     CONSTRAINT jobs_principal_id_check CHECK ((length(principal_id) <= 255)),
     CONSTRAINT jobs_progress_message_check CHECK ((length(progress_message) <= 1000)),
     CONSTRAINT jobs_retention_ms_check CHECK (((retention_ms >= 0) AND (retention_ms <= '315360000000'::bigint))),
+    CONSTRAINT jobs_retry_policy_check CHECK (tidemill.is_retry_policy(retry_policy)),
     CONSTRAINT jobs_sticky_worker_check CHECK (((length(sticky_worker) >= 1) AND (length(sticky_worker) <= 200))),
     CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) >= 1) AND (cardinality(tags) <= 20))),
     CONSTRAINT jobs_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 43200000))),
@@ -814,10 +869,16 @@ begin
                  from generate_subscripts(p_ids, 1) as i left join resolved r on r.pos = i order by i)
     into twins;
 
-    -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on.
+    -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on,
+    -- also where another job of this call was to answer with that job.
     update tidemill.unique_holds h set job_id = twins[i]
     from generate_subscripts(p_ids, 1) as i
     where h.job_id = p_ids[i] and h.kind = 'idempotency' and twins[i] is not null;
+    twins := array(
+        select coalesce(f.twin, t.twin)
+        from unnest(twins) with ordinality as t (twin, ord)
+        left join (select p.id, twins[p.ord] as twin from unnest(p_ids) with ordinality as p (id, ord)) f on f.id = t.twin
+        order by t.ord);
 end $$;
 
 CREATE TABLE tidemill.queues (
