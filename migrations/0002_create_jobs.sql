@@ -99,7 +99,10 @@ create index jobs_by_end on tidemill.jobs (project_id, finalized_at, id) where f
 create index jobs_by_retention on tidemill.jobs (retention_until) where finalized_at is not null;
 create index jobs_by_idempotency_key on tidemill.jobs (project_id, idempotency_key) where idempotency_key is not null;
 create index jobs_by_batch on tidemill.jobs (batch_id, id) where batch_id is not null;
-create index jobs_by_schedule on tidemill.jobs (scheduled_job_id, scheduled_for) where scheduled_job_id is not null;
+create index jobs_by_schedule on tidemill.jobs (scheduled_job_id, id) where scheduled_job_id is not null;
+-- Each occurrence exists once. One that was taken back before it was due (pause, edit) leaves its place to another.
+create unique index jobs_by_occurrence on tidemill.jobs (scheduled_job_id, scheduled_for)
+    where scheduled_job_id is not null and scheduled_for is not null and phase <> 'cancelled';
 create index jobs_by_principal on tidemill.jobs (project_id, principal_id, id) where principal_id is not null;
 create index jobs_by_correlation on tidemill.jobs (project_id, correlation_id, id) where correlation_id is not null;
 create index jobs_by_fingerprint on tidemill.jobs (project_id, fingerprint, id) where fingerprint is not null;
