@@ -1,14 +1,15 @@
 """A real `tidemill dev` as a process of its own, and what is left of it afterwards."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -163,14 +164,11 @@ def until(condition: Any, within_s: float = 30.0, what: str = "") -> None:
         pause.wait(0.01)
 
 
-@contextmanager
-def temporary_left() -> Iterator[list[Path]]:
-    """Fills the list, at the end, with the temporary data folders that appeared and stayed."""
-    before = _temporary()
-    left: list[Path] = []
-    yield left
-    left += sorted(_temporary() - before)
-
-
-def _temporary() -> set[Path]:
-    return {path for folder in ("/tmp", "/dev/shm") for path in Path(folder).glob("tidemill-*")}
+def folders_of(pid: int) -> list[Path]:
+    """The temporary data folders that this process made and that are still there: each names its owner in its lock."""
+    found = []
+    for folder in (tempfile.gettempdir(), "/dev/shm"):
+        for lock in Path(folder).glob("tidemill-*/lock"):
+            with contextlib.suppress(OSError):
+                found += [lock.parent] if lock.read_text().strip() == str(pid) else []
+    return found
