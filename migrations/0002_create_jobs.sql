@@ -11,6 +11,22 @@ create type tidemill.unique_window as enum ('pending', 'running', 'ttl');
 create type tidemill.parent_failure_rule as enum ('cancel', 'run', 'hold');
 create type tidemill.hold_kind as enum ('idempotency', 'unique');
 
+-- An inline retry policy that decide(), the claim and the view can read without a fault. Bounds as in domain/limits.py.
+create function tidemill.is_retry_policy(policy jsonb) returns boolean
+language sql immutable parallel safe
+return jsonb_typeof(policy) = 'object'
+    and policy - array['strategy', 'base_delay_ms', 'multiplier', 'max_delay_ms', 'max_attempts', 'jitter'] = '{}'
+    and coalesce(policy ->> 'strategy' in ('fixed', 'linear', 'exponential'), true)
+    and case coalesce(jsonb_typeof(policy -> 'base_delay_ms'), 'null') when 'null' then true
+        when 'number' then policy ->> 'base_delay_ms' ~ '^\d{1,10}$' and (policy ->> 'base_delay_ms')::bigint <= 2678400000 else false end
+    and case coalesce(jsonb_typeof(policy -> 'max_delay_ms'), 'null') when 'null' then true
+        when 'number' then policy ->> 'max_delay_ms' ~ '^\d{1,10}$' and (policy ->> 'max_delay_ms')::bigint <= 2678400000 else false end
+    and case coalesce(jsonb_typeof(policy -> 'max_attempts'), 'null') when 'null' then true
+        when 'number' then policy ->> 'max_attempts' ~ '^\d{1,4}$' and (policy ->> 'max_attempts')::integer between 1 and 1000 else false end
+    and case coalesce(jsonb_typeof(policy -> 'multiplier'), 'null') when 'null' then true
+        when 'number' then (policy ->> 'multiplier')::numeric between 1 and 100 else false end
+    and coalesce(jsonb_typeof(policy -> 'jitter'), 'null') in ('boolean', 'null');
+
 create table tidemill.jobs (
     id uuid primary key,
     project_id uuid not null,
@@ -30,7 +46,7 @@ create table tidemill.jobs (
     unique_window tidemill.unique_window,
     unique_until timestamptz,
     retry_policy_id uuid,
-    retry_policy jsonb,
+    retry_policy jsonb check (tidemill.is_retry_policy(retry_policy)),
     max_attempts_override integer check (max_attempts_override between 1 and 1000),
     attempt_count integer not null default 0 check (attempt_count between 0 and 1000),
     fence bigint not null default 0 check (fence >= 0),
@@ -84,7 +100,10 @@ create index jobs_by_end on tidemill.jobs (project_id, finalized_at, id) where f
 create index jobs_by_retention on tidemill.jobs (retention_until) where finalized_at is not null;
 create index jobs_by_idempotency_key on tidemill.jobs (project_id, idempotency_key) where idempotency_key is not null;
 create index jobs_by_batch on tidemill.jobs (batch_id, id) where batch_id is not null;
-create index jobs_by_schedule on tidemill.jobs (scheduled_job_id, scheduled_for) where scheduled_job_id is not null;
+create index jobs_by_schedule on tidemill.jobs (scheduled_job_id, id) where scheduled_job_id is not null;
+-- Each occurrence exists once. One that was taken back before it was due (pause, edit) leaves its place to another.
+create unique index jobs_by_occurrence on tidemill.jobs (scheduled_job_id, scheduled_for)
+    where scheduled_job_id is not null and scheduled_for is not null and phase <> 'cancelled';
 create index jobs_by_principal on tidemill.jobs (project_id, principal_id, id) where principal_id is not null;
 create index jobs_by_correlation on tidemill.jobs (project_id, correlation_id, id) where correlation_id is not null;
 create index jobs_by_fingerprint on tidemill.jobs (project_id, fingerprint, id) where fingerprint is not null;

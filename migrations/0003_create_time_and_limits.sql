@@ -28,7 +28,9 @@ create table tidemill.scheduled_jobs (
     starts_at timestamptz,
     ends_at timestamptz,
     jitter_ms bigint not null default 0 check (jitter_ms between 0 and 86400000),
+    anchor_at timestamptz not null default date_trunc('second', clock_timestamp()),
     zone_data_release text check (length(zone_data_release) <= 20),
+    declared_by text check (length(declared_by) between 1 and 200),
     error text check (length(error) <= 2000),
     note text check (length(note) <= 2000),
     next_run_at timestamptz,
@@ -39,14 +41,16 @@ create table tidemill.scheduled_jobs (
     constraint scheduled_jobs_one_rule check ((cron_expression is null) <> (every_ms is null)),
     constraint scheduled_jobs_period check (ends_at is null or starts_at is null or ends_at > starts_at)
 );
-create index scheduled_jobs_due on tidemill.scheduled_jobs (next_run_at) where is_active and next_run_at is not null;
+create index scheduled_jobs_due on tidemill.scheduled_jobs (next_run_at, id) where is_active and next_run_at is not null;
+-- Which schedules were reckoned with other zone data than the code's.
+create index scheduled_jobs_by_release on tidemill.scheduled_jobs (zone_data_release, id) where is_active;
 
 create table tidemill.schedule_events (
     id bigint generated always as identity primary key,
     scheduled_job_id uuid not null,
     nominal_at timestamptz not null,
-    kind text not null check (kind in ('fired', 'skipped', 'error')),
-    reason text check (length(reason) <= 200),
+    kind text not null check (kind in ('fired', 'skipped', 'cancelled', 'error')),
+    reason text check (length(reason) <= 500),
     job_id uuid,
     at timestamptz not null default clock_timestamp()
 );

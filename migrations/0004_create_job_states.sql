@@ -45,5 +45,5 @@ language sql immutable parallel safe
 return (case job.unique_window when 'running' then 1 when 'pending' then 2 when 'ttl' then 4 else 0 end
         | case when job.batch_id is not null then 8 else 0 end
         | case when job.retention_ms is not null then 16 else 0 end
-        | case when coalesce(job.concurrency_limit::text, job.rate_class, job.partition_key, job.sticky_worker) is not null then 32 else 0 end
+        | case when num_nonnulls(job.concurrency_limit, job.rate_class, job.partition_key, job.sticky_worker) > 0 then 32 else 0 end
         | case when job.has_children then 64 else 0 end)::smallint;

@@ -126,30 +126,35 @@ CREATE TYPE tidemill.worker_status AS ENUM (
 
 CREATE FUNCTION tidemill.enqueue(project_id uuid, jobs jsonb) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean)
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 #variable_conflict use_column
 declare
     v_fault record;
-    v_row record;
 begin
-    for v_fault in
-        select e.ord - 1 as pos, k.name
-        from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) with ordinality as e (job, ord)
+    if exists (
+        select 1 from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) as e (job)
+        where case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() <> '{}' else true end)
+    then
+        select e.ord - 1 as pos, k.name into v_fault
+        from jsonb_array_elements(jobs) with ordinality as e (job, ord)
         cross join lateral jsonb_object_keys(
             case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() else '{"(not an object)": null}' end) as k (name)
-        limit 1
-    loop
+        order by 1, 2 limit 1;
         raise exception 'jobs[%].%: no such field', v_fault.pos, left(v_fault.name, 100)
             using errcode = 'TM422', hint = 'fields: ' || array_to_string(tidemill.job_fields(), ', ');
-    end loop;
-    for v_row in select * from tidemill.enqueue_results(project_id, jobs, true) loop
-        if v_row.code is not null then
-            raise exception 'jobs[%].%: %', v_row."index", v_row.field, v_row.message
-                using errcode = case v_row.code when 'idempotency_conflict' then 'TM409' else 'TM422' end;
-        end if;
-        "index" := v_row."index"; job_id := v_row.job_id; state := v_row.state; deduplicated := v_row.deduplicated;
-        return next;
-    end loop;
+    end if;
+    -- What no CHECK would refuse, looked for in one pass; the text comes from job_faults.
+    if pg_column_size(jobs) > 262144 or jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.headers) || exists (@.unique)
+        || exists (@.concurrency) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000)'
+    then
+        for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
+            raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
+        end loop;
+    end if;
+    return query
+    select r."index", r.job_id, r.state, r.deduplicated
+    from tidemill.enqueue_results(project_id, jobs, true) r
+    where case when r.code is null then true else tidemill.refuse_job(r."index", r.field, r.code, r.message) end;
 exception
     when check_violation or invalid_text_representation or numeric_value_out_of_range or invalid_datetime_format
         or datetime_field_overflow or not_null_violation or interval_field_overflow or invalid_parameter_value
@@ -158,7 +163,7 @@ exception
         raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
     end loop;
     raise exception 'a job is outside what the queue stores: %', sqlerrm using errcode = 'TM422';
-end $$;
+end $_$;
 
 CREATE FUNCTION tidemill.enqueue_results(p_project_id uuid, p_jobs jsonb, p_atomic boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, field text, message text)
     LANGUAGE plpgsql
@@ -167,16 +172,27 @@ CREATE FUNCTION tidemill.enqueue_results(p_project_id uuid, p_jobs jsonb, p_atom
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_ticks bigint := tidemill.uuid7_ticks(v_now);
+    v_salt uuid := gen_random_uuid();
     v_ids uuid[];
-    v_twins uuid[];
-    -- Under an older snapshot (an application's REPEATABLE READ) a sleeper that woke meanwhile cannot be deleted without a
-    -- serialization failure; it is rung all the same.
-    v_sees_latest boolean := current_setting('transaction_isolation') in ('read committed', 'read uncommitted');
+    v_queues text[];         -- distinct names, and what they stand for (null: no such queue, or closed)
+    v_queue_ids uuid[];
+    v_is_new_level boolean;  -- a queue is used at a priority for the first time
+    v_policies text[];
+    v_policy_ids uuid[];
+    v_unfit integer[] := '{}';
+    v_twins uuid[];          -- by position, as all below: the job that answers instead
     v_conflicts integer[] := '{}';
     v_family record;
     v_pending integer[];
     v_fates text[];
     v_strangers text[];
+    v_fields text[];         -- what refuses the job; null if no job is refused
+    v_messages text[];
+    v_known tidemill.job_status[];  -- where the job that answers was before this call
+    v_born uuid[];           -- the created ones in order, with their states
+    v_states tidemill.job_status[];
+    v_due uuid[];            -- queues that got a job that is due
+    v_rung uuid[];           -- workers asleep on them
 begin
     if jsonb_typeof(p_jobs) is distinct from 'array' then
         raise exception 'jobs must be a JSON array, not %', coalesce(jsonb_typeof(p_jobs), 'null') using errcode = 'TM422';
@@ -185,140 +201,162 @@ begin
         raise exception 'jobs holds % items; the limit for one call is 1000: send several calls', jsonb_array_length(p_jobs)
             using errcode = 'TM422';
     end if;
-    v_ids := array(select tidemill.uuid7(v_ticks + i) from generate_series(0, jsonb_array_length(p_jobs) - 1) as i);
+    if jsonb_array_length(p_jobs) = 1 then
+        v_ids := array[tidemill.uuid7(v_ticks, v_salt)];  -- no query, which would be planned anew in every call
+    else
+        v_ids := array(select tidemill.uuid7(v_ticks + i, v_salt) from generate_series(0, jsonb_array_length(p_jobs) - 1) as i);
+    end if;
+
+    select array_agg(n.name), array_agg(q.id),
+           bool_or(not exists (select 1 from tidemill.queue_levels l where l.queue_id = q.id and l.priority = n.level))
+    into v_queues, v_queue_ids, v_is_new_level
+    from (select distinct coalesce(r.queue, 'default') as name, coalesce(r.priority, 0::smallint) as level
+          from jsonb_to_recordset(p_jobs) as r (queue text, priority smallint)) n
+    left join lateral (
+        select q.id from tidemill.queues q where q.project_id = p_project_id and q.name = n.name and not q.is_closed limit 1) q on true;
+    if p_jobs @? '$[*].retry_policy ? (@.type() == "string")' then
+        select array_agg(n.name), array_agg(p.id) into v_policies, v_policy_ids
+        from (select distinct r.retry_policy #>> '{}' as name from jsonb_to_recordset(p_jobs) as r (retry_policy jsonb)
+              where jsonb_typeof(r.retry_policy) = 'string') n
+        left join lateral (select p.id from tidemill.retry_policies p where p.project_id = p_project_id and p.name = n.name limit 1) p on true;
+    end if;
+    if array_position(v_queue_ids, null) is not null or array_position(v_policy_ids, null) is not null then
+        v_unfit := tidemill.unfit_jobs(p_project_id, p_jobs);
+    end if;
 
     if p_jobs @? '$[*] ? (exists (@.idempotency_key) || exists (@.unique))' then
         select t.twins, t.conflicts into v_twins, v_conflicts
-        from tidemill.take_holds(p_project_id, p_jobs, v_ids, tidemill.unfit_jobs(p_project_id, p_jobs), v_now) as t;
+        from tidemill.take_holds(p_project_id, p_jobs, v_ids, v_unfit, v_now) as t;
+        v_known := array(
+            select s.status from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
     end if;
-
     if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
         v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins);
         v_pending := v_family.pending;
         v_fates := v_family.fates;
         v_strangers := v_family.faults;
     end if;
+    if v_unfit <> '{}' or v_conflicts <> '{}' or v_strangers is not null then
+        select r.fields, r.messages into v_fields, v_messages
+        from tidemill.job_refusals(p_project_id, p_jobs, v_ids, v_twins, v_conflicts, v_strangers) as r
+        where array_remove(r.fields, null) <> '{}';
+    end if;
 
-    return query
-    with given as materialized (
-        select r.*, v_ids[r.ord] as id, v_twins[r.ord] as twin,
-               greatest(v_now, coalesce(case when r.run_at is not null then tidemill.instant(r.run_at) end, v_now + make_interval(secs => r.delay_ms::double precision / 1000))) as due_at,
-               coalesce(r.priority, 0::smallint) as level,
-               coalesce(r.payload, '{}'::jsonb) as body
-        from rows from (jsonb_to_recordset(p_jobs) as (
-            job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
-            hold boolean, idempotency_key text, "unique" jsonb, concurrency jsonb, retry_policy jsonb, max_attempts integer,
-            timeout_ms bigint, partition_key text, weight integer, rate_class text, sticky_worker text, tags text[],
-            headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid
-        )) with ordinality as r (
-            job_type, queue, payload, schema_version, priority, run_at, delay_ms,
-            hold, idempotency_key, "unique", concurrency, retry_policy, max_attempts,
-            timeout_ms, partition_key, weight, rate_class, sticky_worker, tags,
-            headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, ord)
-    ), checked as materialized (
-        select g.*, q.id as queue_id, p.id as policy_id, q.retention_cancelled_ms,
-               coalesce(v_pending[g.ord], 0) as parents, coalesce(v_fates[g.ord], '') as fate,
-               case when q.id is null then 'queue' when q.is_closed then 'queue'
-                    when jsonb_typeof(g.retry_policy) = 'string' and p.id is null then 'retry_policy'
-                    when (g.ord - 1)::integer = any(v_conflicts) then 'idempotency_key'
-                    when v_strangers[g.ord] is not null then split_part(v_strangers[g.ord], ': ', 1)
-                    when v_strangers is not null and g.twin = any(v_ids)
-                         and v_strangers[array_position(v_ids, g.twin)] is not null then 'unique' end as bad_field,
-               case when jsonb_typeof(g."unique") = 'object' then coalesce(g."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window
-        from given g
-        left join tidemill.queues q on q.project_id = p_project_id and q.name = coalesce(g.queue, 'default')
-        left join tidemill.retry_policies p on p.project_id = p_project_id and jsonb_typeof(g.retry_policy) = 'string'
-            and p.name = g.retry_policy #>> '{}'
-    ), fit as materialized (
-        select c.*, coalesce(c.hold, false) or c.fate = 'hold' as held, coalesce(c.hold, false) or c.fate <> '' or c.parents > 0 as waits,
-               (case c.hold_window when 'running' then 1 when 'pending' then 2 when 'ttl' then 4 else 0 end
-                | case when c.batch_id is not null then 8 else 0 end
-                | case when c.retention_ms is not null then 16 else 0 end
-                | case when c.concurrency is not null or c.rate_class is not null or c.partition_key is not null
-                         or c.sticky_worker is not null then 32 else 0 end)::smallint as traits,
-               case when jsonb_typeof(c.concurrency) = 'object' then (c.concurrency ->> 'limit')::integer end as conc_limit,
-               case when jsonb_typeof(c.concurrency) = 'object'
-                    then coalesce(c.concurrency ->> 'key', c.body ->> (c.concurrency ->> 'by')) end as conc_key
-        from checked c
-        where c.bad_field is null and c.twin is null
-          and (not p_atomic or not exists (select 1 from checked b where b.bad_field is not null))
-    ), born as (
-        insert into tidemill.jobs (
-            id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
-            unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
-            concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, headers, tags,
-            principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
-            batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until)
-        select f.id, p_project_id, f.queue_id, f.job_type, f.body, f.schema_version, f.level,
-               case when f.fate = 'cancel' then 'cancelled' when f.waits then 'waiting' else 'moving' end::tidemill.job_phase, f.held, f.due_at, f.idempotency_key,
-               case when f.hold_window is not null then tidemill.unique_key(f.job_type, f.body, f."unique" -> 'by') end, f.hold_window,
-               case when f.hold_window = 'ttl' then v_now + make_interval(secs => (f."unique" ->> 'ttl_ms')::double precision / 1000) end,
-               f.policy_id, case when jsonb_typeof(f.retry_policy) = 'object' then f.retry_policy end, f.max_attempts, f.timeout_ms,
-               f.conc_key, f.conc_limit, f.partition_key, coalesce(f.weight, 1), f.rate_class, f.sticky_worker, f.headers,
-               case when cardinality(f.tags) > 0 then f.tags end,
-               left(coalesce(f.body ->> 'principal_id', f.body ->> 'principal', f.body ->> 'user_id'), 255),
-               left(coalesce(f.body ->> 'correlation_id', f.body ->> 'request_id'), 255),
-               f.traceparent, f.tracestate, substr(f.traceparent, 4, 32), f.retention_ms,
-               v_now + make_interval(secs => (f.ord - 1) / 4096000.0), v_now,
-               f.batch_id, f.on_parent_failure, f.parents,
-               case when f.fate = 'cancel' then 'parent_failed' end, case when f.fate = 'cancel' then v_now end,
-               case when f.fate = 'cancel' then v_now + make_interval(secs => coalesce(f.retention_ms, f.retention_cancelled_ms) / 1000.0) end
-        from fit f
-    ), entered as (
-        insert into tidemill.job_queue_entries (
-            queue_id, priority, run_at, job_id, traits, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
-        select f.queue_id, f.level, f.due_at, f.id, f.traits, f.weight, f.conc_limit, f.conc_key, f.partition_key, f.rate_class, f.sticky_worker
-        from fit f where not f.waits
-    ), levels as (
+    if v_fields is null or not p_atomic then
+        with born as (
+            insert into tidemill.jobs as j (
+                id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
+                unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
+                concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, headers, tags,
+                principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
+                batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until, scheduled_job_id, scheduled_for)
+            select v_ids[r.ord], p_project_id, v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))],
+                   r.job_type, u.body, r.schema_version, coalesce(r.priority, 0::smallint),
+                   case when v_fates[r.ord] = 'cancel' then 'cancelled'
+                        when r.hold or v_fates[r.ord] = 'hold' or v_pending[r.ord] > 0 then 'waiting'
+                        else 'moving' end::tidemill.job_phase,
+                   coalesce(r.hold, false) or v_fates[r.ord] is not distinct from 'hold',
+                   greatest(v_now, case when r.run_at is not null then tidemill.instant(r.run_at)
+                                        when r.delay_ms is not null then v_now + make_interval(secs => r.delay_ms / 1000.0) end),
+                   r.idempotency_key,
+                   case when u.hold_window is not null then tidemill.unique_key(r.job_type, u.body, r."unique" -> 'by') end,
+                   u.hold_window,
+                   case when u.hold_window = 'ttl' then v_now + make_interval(secs => (r."unique" ->> 'ttl_ms')::double precision / 1000) end,
+                   case when jsonb_typeof(r.retry_policy) = 'string' then v_policy_ids[array_position(v_policies, r.retry_policy #>> '{}')] end,
+                   case when jsonb_typeof(r.retry_policy) = 'object' then r.retry_policy end, r.max_attempts, r.timeout_ms,
+                   case when jsonb_typeof(r.concurrency) = 'object'
+                        then coalesce(r.concurrency ->> 'key', r.payload ->> (r.concurrency ->> 'by')) end,
+                   case when jsonb_typeof(r.concurrency) = 'object' then (r.concurrency ->> 'limit')::integer end,
+                   r.partition_key, coalesce(r.weight, 1), r.rate_class, r.sticky_worker, r.headers,
+                   case when cardinality(r.tags) > 0 then r.tags end,
+                   left(coalesce(r.payload ->> 'principal_id', r.payload ->> 'principal', r.payload ->> 'user_id'), 255),
+                   left(coalesce(r.payload ->> 'correlation_id', r.payload ->> 'request_id'), 255),
+                   r.traceparent, r.tracestate, substr(r.traceparent, 4, 32), r.retention_ms,
+                   v_now + make_interval(secs => (r.ord - 1) / 4096000.0), v_now,
+                   r.batch_id, r.on_parent_failure, coalesce(v_pending[r.ord], 0),
+                   case when v_fates[r.ord] = 'cancel' then 'parent_failed' end, case when v_fates[r.ord] = 'cancel' then v_now end,
+                   case when v_fates[r.ord] = 'cancel' then v_now + make_interval(secs => coalesce(r.retention_ms, (
+                       select q.retention_cancelled_ms from tidemill.queues q
+                       where q.id = v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))])) / 1000.0) end,
+                   r.scheduled_job_id, r.scheduled_for
+            from rows from (jsonb_to_recordset(p_jobs) as (
+                job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
+                hold boolean, idempotency_key text, "unique" jsonb, concurrency jsonb, retry_policy jsonb, max_attempts integer,
+                timeout_ms bigint, partition_key text, weight integer, rate_class text, sticky_worker text, tags text[],
+                headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid,
+                scheduled_job_id uuid, scheduled_for timestamptz
+            )) with ordinality as r (
+                job_type, queue, payload, schema_version, priority, run_at, delay_ms,
+                hold, idempotency_key, "unique", concurrency, retry_policy, max_attempts,
+                timeout_ms, partition_key, weight, rate_class, sticky_worker, tags,
+                headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, scheduled_job_id, scheduled_for, ord)
+            cross join lateral (
+                select case when jsonb_typeof(r."unique") = 'object'
+                            then coalesce(r."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window,
+                       -- a record cannot tell a payload of null from none
+                       coalesce(r.payload, case when p_jobs -> (r.ord - 1)::integer ? 'payload' then 'null'::jsonb else '{}' end) as body) u
+            -- a case, because the planner takes a bare `is null` for one row in two hundred
+            where case when v_fields[r.ord] is null then v_twins[r.ord] is null else false end
+            returning j.id, j.queue_id, j.priority, j.run_at, j.phase, tidemill.job_traits(j) as traits, j.weight,
+                      j.concurrency_limit, j.concurrency_key, j.partition_key, j.rate_class, j.sticky_worker
+        ), entered as (
+            insert into tidemill.job_queue_entries (
+                queue_id, priority, run_at, job_id, traits, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
+            select b.queue_id, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1), b.concurrency_limit, b.concurrency_key, b.partition_key,
+                   b.rate_class, b.sticky_worker
+            from born b where b.phase = 'moving'
+        )
+        select array_agg(b.id order by b.id), array_agg(case b.phase when 'cancelled' then 'cancelled' when 'waiting' then 'pending'
+                   when 'moving' then case when b.run_at > v_now then 'scheduled' else 'queued' end end::tidemill.job_status order by b.id),
+               array_agg(distinct b.queue_id) filter (where b.phase = 'moving' and b.run_at <= v_now)
+        into v_born, v_states, v_due
+        from born b;
+    end if;
+
+    if v_is_new_level and v_born is not null then
         insert into tidemill.queue_levels (queue_id, priority)
-        select distinct f.queue_id, f.level from fit f
-        where not exists (select 1 from tidemill.queue_levels l where l.queue_id = f.queue_id and l.priority = f.level)
-        on conflict do nothing
-    ), woken as (
-        delete from tidemill.queue_sleepers s
-        where v_sees_latest and (s.queue_id, s.worker_id) in (
-            select w.queue_id, w.worker_id from tidemill.queue_sleepers w
-            where w.queue_id in (select f.queue_id from fit f where not f.waits and f.due_at <= v_now)
-            limit 4 for update skip locked)
-        returning s.worker_id
-    ), rung as (
-        select w.worker_id from woken w
-        union all
-        (select w.worker_id from tidemill.queue_sleepers w
-         where not v_sees_latest and w.queue_id in (select f.queue_id from fit f where not f.waits and f.due_at <= v_now)
-         limit 4)
-    )
-    select (c.ord - 1)::integer,
-           case when f.id is not null then f.id else c.twin end,
-           case when f.id is null and c.twin is null then null
-                when f.id is null then coalesce(
-                    (select t.status from tidemill.job_states t where t.id = c.twin),
-                    (select case when s.fate = 'cancel' then 'cancelled' when s.waits then 'pending' when s.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status
-                     from fit s where s.id = c.twin))
-                when f.fate = 'cancel' then 'cancelled' when f.waits then 'pending' when f.due_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status,
-           c.twin is not null and c.bad_field is null,
-           case c.bad_field when 'idempotency_key' then 'idempotency_conflict' when null then null
-                else case when c.bad_field is not null then 'validation_error' end end,
-           c.bad_field,
-           case c.bad_field
-                when 'queue' then case when c.queue_id is null
-                    then format('queue %s does not exist in this project: create it or use an existing one', coalesce(quote_literal(left(c.queue, 200)), '''default'''))
-                    else format('queue %L is closed to new jobs: it is being removed', c.queue) end
-                when 'retry_policy' then format('retry policy %L does not exist in this project', left(c.retry_policy #>> '{}', 200))
-                when 'idempotency_key' then 'this idempotency key belongs to another request: use a new key, or send the first request unchanged'
-                when 'unique' then 'the job of this call that takes the same key is refused'
-                else substr(v_strangers[c.ord], length(c.bad_field) + 3) end
-    from checked c
-    left join fit f on f.ord = c.ord
-    where (select count(pg_notify('tidemill_' || replace(r.worker_id::text, '-', ''), '')) from rung r) >= 0
-    order by c.ord;
-
+        select distinct j.queue_id, j.priority
+        from unnest(v_born) as b (id)
+        cross join lateral (select j.queue_id, j.priority from tidemill.jobs j where j.id = b.id limit 1) j
+        order by 1, 2
+        on conflict do nothing;
+    end if;
+    if v_due is not null and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_due)) then
+        if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+            with rung as (
+                delete from tidemill.queue_sleepers s
+                where (s.queue_id, s.worker_id) in (
+                    select w.queue_id, w.worker_id from tidemill.queue_sleepers w
+                    where w.queue_id = any(v_due) limit 4 for update skip locked)
+                returning s.worker_id
+            )
+            select array_agg(r.worker_id) into v_rung from rung r;
+        else
+            -- Under an older snapshot (an application's REPEATABLE READ) a sleeper that woke meanwhile cannot be deleted without a
+            -- serialization failure; it is rung all the same.
+            v_rung := array(select w.worker_id from tidemill.queue_sleepers w where w.queue_id = any(v_due) limit 4);
+        end if;
+        perform pg_notify('tidemill_' || replace(r.id::text, '-', ''), '') from unnest(v_rung) as r (id);
+    end if;
     if v_twins is not null and not p_atomic then
         delete from tidemill.unique_holds h
         where h.job_id = any(v_ids) and not exists (select 1 from tidemill.jobs j where j.id = h.job_id);
     end if;
     if v_family is not null then
         perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);
+    end if;
+
+    if v_twins is null and v_fields is null then
+        return query select (u.ord - 1)::integer, u.id, u.state, false, null::text, null::text, null::text
+        from unnest(v_ids, v_states) with ordinality as u (id, state, ord);
+    else
+        return query select (u.ord - 1)::integer,
+            case when u.twin is not null then u.twin when u.id = any(v_born) then u.id end,
+            coalesce(u.known, v_states[array_position(v_born, coalesce(u.twin, u.id))]),
+            u.twin is not null and u.field is null,
+            case when u.field = 'idempotency_key' then 'idempotency_conflict' when u.field is not null then 'validation_error' end,
+            u.field, u.message
+        from unnest(v_ids, v_twins, v_known, v_fields, v_messages) with ordinality as u (id, twin, known, field, message, ord);
     end if;
 end $_$;
 
@@ -332,16 +370,30 @@ begin
     return given::timestamptz;
 end $_$;
 
+CREATE FUNCTION tidemill.is_retry_policy(policy jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((jsonb_typeof(policy) = 'object'::text) AND ((policy - ARRAY['strategy'::text, 'base_delay_ms'::text, 'multiplier'::text, 'max_delay_ms'::text, 'max_attempts'::text, 'jitter'::text]) = '{}'::jsonb) AND COALESCE(((policy ->> 'strategy'::text) = ANY (ARRAY['fixed'::text, 'linear'::text, 'exponential'::text])), true) AND CASE COALESCE(jsonb_typeof((policy -> 'base_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'base_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'base_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'max_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_attempts'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_attempts'::text) ~ '^\d{1,4}$'::text) AND ((((policy ->> 'max_attempts'::text))::integer >= 1) AND (((policy ->> 'max_attempts'::text))::integer <= 1000))) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'multiplier'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN ((((policy ->> 'multiplier'::text))::numeric >= (1)::numeric) AND (((policy ->> 'multiplier'::text))::numeric <= (100)::numeric)) ELSE false END AND (COALESCE(jsonb_typeof((policy -> 'jitter'::text)), 'null'::text) = ANY (ARRAY['boolean'::text, 'null'::text])));
+
+CREATE FUNCTION tidemill.is_whole(given jsonb, low numeric, high numeric) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (jsonb_typeof(given) = 'number'::text) THEN (((((given #>> '{}'::text[]))::numeric >= low) AND (((given #>> '{}'::text[]))::numeric <= high)) AND (((given #>> '{}'::text[]))::numeric = trunc(((given #>> '{}'::text[]))::numeric))) ELSE false END;
+
 CREATE FUNCTION tidemill.job_faults(jobs jsonb) RETURNS TABLE(pos integer, field text, message text)
-    LANGUAGE sql IMMUTABLE
+    LANGUAGE sql STABLE
     BEGIN ATOMIC
  SELECT ((e.ord - 1))::integer AS int4,
      r.field,
          CASE r.kind
              WHEN 'name'::text THEN 'must be 1 to 200 characters of [A-Za-z0-9][A-Za-z0-9_.:/-]*'::text
-             WHEN 'instant'::text THEN 'must be RFC 3339 with Z or an offset, such as 2027-01-31T09:00:00Z'::text
+             WHEN 'instant'::text THEN 'must be RFC 3339 with Z or an offset, such as 2027-01-31T09:00:00Z, and not beside delay_ms'::text
              WHEN 'whole'::text THEN format('must be a whole number from %s to %s'::text, r.low, r.high)
              WHEN 'text'::text THEN format('must be text of %s to %s characters'::text, r.low, r.high)
+             WHEN 'tags'::text THEN 'must be a list of at most 20 texts of 1 to 64 characters'::text
+             WHEN 'headers'::text THEN 'must be an object of at most 32 texts, 8192 bytes in all'::text
+             WHEN 'payload'::text THEN 'must be at most 262144 bytes of JSON'::text
+             WHEN 'policy'::text THEN 'must be a policy''s name, or an object of strategy (fixed, linear or exponential), base_delay_ms and max_delay_ms (0 to 2678400000), multiplier (1 to 100), max_attempts (1 to 1000) and jitter'::text
+             WHEN 'unique'::text THEN 'must be an object of by (1 to 100 payload fields), window (pending, running or ttl) and, with window ttl only, ttl_ms (1 to 315360000000)'::text
+             WHEN 'concurrency'::text THEN 'must be an object of limit (1 to 1000000) and key or by (text of 1 to 255 characters, not both)'::text
              ELSE format('must be %s'::text, r.kind)
          END AS format
     FROM ((jsonb_array_elements(
@@ -349,16 +401,44 @@ CREATE FUNCTION tidemill.job_faults(jobs jsonb) RETURNS TABLE(pos integer, field
              WHEN 'array'::text THEN job_faults.jobs
              ELSE '[]'::jsonb
          END) WITH ORDINALITY e(job, ord)
-      CROSS JOIN ( VALUES ('job_type'::text,'name'::text,1,200), ('queue'::text,'name'::text,1,200), ('rate_class'::text,'name'::text,1,200), ('priority'::text,'whole'::text,'-32768'::integer,32767), ('schema_version'::text,'whole'::text,'-2147483648'::integer,2147483647), ('delay_ms'::text,'whole'::text,0,'315360000000'::bigint), ('max_attempts'::text,'whole'::text,1,1000), ('timeout_ms'::text,'whole'::text,1,43200000), ('weight'::text,'whole'::text,1,1000000), ('retention_ms'::text,'whole'::text,0,'315360000000'::bigint), ('run_at'::text,'instant'::text,0,0), ('idempotency_key'::text,'text'::text,1,255), ('partition_key'::text,'text'::text,1,255), ('sticky_worker'::text,'text'::text,1,200), ('traceparent'::text,'text'::text,1,255), ('tracestate'::text,'text'::text,1,512), ('hold'::text,'boolean'::text,0,0), ('tags'::text,'array'::text,0,0), ('depends_on'::text,'array'::text,0,0), ('ref'::text,'text'::text,1,200), ('on_parent_failure'::text,'text'::text,3,6), ('batch_id'::text,'text'::text,36,36), ('headers'::text,'object'::text,0,0), ('unique'::text,'object'::text,0,0), ('concurrency'::text,'object'::text,0,0)) r(field, kind, low, high))
-      CROSS JOIN LATERAL ( SELECT (e.job -> r.field) AS given,
-             (e.job ->> r.field) AS word) v)
+      CROSS JOIN LATERAL ( SELECT k.key,
+             k.value
+            FROM jsonb_each(
+                 CASE jsonb_typeof(e.job)
+                     WHEN 'object'::text THEN e.job
+                     ELSE '{}'::jsonb
+                 END) k(key, value)
+         UNION ALL
+          SELECT 'job_type'::text,
+             'null'::jsonb
+           WHERE (NOT (e.job ? 'job_type'::text))) v(key, given))
+      JOIN ( VALUES ('job_type'::text,'name'::text,1,200), ('queue'::text,'name'::text,1,200), ('rate_class'::text,'name'::text,1,200), ('priority'::text,'whole'::text,'-32768'::integer,32767), ('schema_version'::text,'whole'::text,'-2147483648'::integer,2147483647), ('delay_ms'::text,'whole'::text,0,'315360000000'::bigint), ('max_attempts'::text,'whole'::text,1,1000), ('timeout_ms'::text,'whole'::text,1,43200000), ('weight'::text,'whole'::text,1,1000000), ('retention_ms'::text,'whole'::text,0,'315360000000'::bigint), ('run_at'::text,'instant'::text,0,0), ('idempotency_key'::text,'text'::text,1,255), ('partition_key'::text,'text'::text,1,255), ('sticky_worker'::text,'text'::text,1,200), ('traceparent'::text,'text'::text,1,255), ('tracestate'::text,'text'::text,1,512), ('hold'::text,'boolean'::text,0,0), ('payload'::text,'payload'::text,0,262144), ('tags'::text,'tags'::text,0,20), ('headers'::text,'headers'::text,0,32), ('retry_policy'::text,'policy'::text,0,0), ('unique'::text,'unique'::text,0,0), ('concurrency'::text,'concurrency'::text,0,0), ('depends_on'::text,'array'::text,0,0), ('ref'::text,'text'::text,1,200), ('on_parent_failure'::text,'text'::text,3,6), ('batch_id'::text,'text'::text,36,36)) r(field, kind, low, high) ON ((r.field = v.key)))
    WHERE
          CASE
-             WHEN ((v.given IS NULL) OR (jsonb_typeof(v.given) = 'null'::text)) THEN (r.field = 'job_type'::text)
-             WHEN (r.kind = 'name'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR (v.word !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$'::text))
-             WHEN (r.kind = 'text'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR ((length(v.word) < r.low) OR (length(v.word) > r.high)))
-             WHEN (r.kind = 'whole'::text) THEN ((jsonb_typeof(v.given) <> 'number'::text) OR (((v.word)::numeric < (r.low)::numeric) OR ((v.word)::numeric > (r.high)::numeric)) OR ((v.word)::numeric <> trunc((v.word)::numeric)))
-             WHEN (r.kind = 'instant'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR (v.word !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$'::text))
+             WHEN (jsonb_typeof(v.given) = 'null'::text) THEN (r.field = 'job_type'::text)
+             WHEN (r.kind = 'name'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR ((v.given #>> '{}'::text[]) !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}$'::text))
+             WHEN (r.kind = 'text'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR ((length((v.given #>> '{}'::text[])) < r.low) OR (length((v.given #>> '{}'::text[])) > r.high)))
+             WHEN (r.kind = 'whole'::text) THEN (NOT tidemill.is_whole(v.given, (r.low)::numeric, (r.high)::numeric))
+             WHEN (r.kind = 'instant'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) OR (jsonb_typeof((e.job -> 'delay_ms'::text)) = 'number'::text) OR ((v.given #>> '{}'::text[]) !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$'::text) OR (NOT pg_input_is_valid((v.given #>> '{}'::text[]), 'timestamptz'::text)))
+             WHEN (r.kind = 'payload'::text) THEN (octet_length((v.given)::text) > r.high)
+             WHEN (r.kind = 'tags'::text) THEN ((jsonb_typeof(v.given) <> 'array'::text) OR (jsonb_array_length(v.given) > r.high) OR (EXISTS ( SELECT 1
+                FROM jsonb_array_elements(v.given) t(tag)
+               WHERE ((jsonb_typeof(t.tag) <> 'string'::text) OR ((length((t.tag #>> '{}'::text[])) < 1) OR (length((t.tag #>> '{}'::text[])) > 64))))))
+             WHEN (r.kind = 'headers'::text) THEN ((jsonb_typeof(v.given) <> 'object'::text) OR (EXISTS ( SELECT 1
+                FROM jsonb_each(v.given) h(name, text)
+              HAVING ((count(*) > r.high) OR (sum((octet_length(h.name) + octet_length((h.text #>> '{}'::text[])))) > 8192) OR bool_or((jsonb_typeof(h.text) <> 'string'::text))))))
+             WHEN (r.kind = 'policy'::text) THEN ((jsonb_typeof(v.given) <> 'string'::text) AND (NOT tidemill.is_retry_policy(v.given)))
+             WHEN (r.kind = 'unique'::text) THEN ((jsonb_typeof(v.given) <> 'object'::text) OR ((v.given - ARRAY['by'::text, 'window'::text, 'ttl_ms'::text]) <> '{}'::jsonb) OR (COALESCE((v.given ->> 'window'::text), 'running'::text) <> ALL (ARRAY['pending'::text, 'running'::text, 'ttl'::text])) OR ((NOT ((v.given ->> 'window'::text) IS DISTINCT FROM 'ttl'::text)) <> COALESCE(tidemill.is_whole((v.given -> 'ttl_ms'::text), (1)::numeric, ('315360000000'::bigint)::numeric), false)) OR ((COALESCE(jsonb_typeof((v.given -> 'ttl_ms'::text)), 'null'::text) <> 'null'::text) AND ((v.given ->> 'window'::text) IS DISTINCT FROM 'ttl'::text)) OR
+             CASE COALESCE(jsonb_typeof((v.given -> 'by'::text)), 'null'::text)
+                 WHEN 'null'::text THEN false
+                 WHEN 'array'::text THEN (((jsonb_array_length((v.given -> 'by'::text)) < 1) OR (jsonb_array_length((v.given -> 'by'::text)) > 100)) OR (EXISTS ( SELECT 1
+                    FROM jsonb_array_elements((v.given -> 'by'::text)) b(name)
+                   WHERE ((jsonb_typeof(b.name) <> 'string'::text) OR ((length((b.name #>> '{}'::text[])) < 1) OR (length((b.name #>> '{}'::text[])) > 255))))))
+                 ELSE true
+             END)
+             WHEN (r.kind = 'concurrency'::text) THEN ((jsonb_typeof(v.given) <> 'object'::text) OR ((v.given - ARRAY['limit'::text, 'key'::text, 'by'::text]) <> '{}'::jsonb) OR (NOT COALESCE(tidemill.is_whole((v.given -> 'limit'::text), (1)::numeric, (1000000)::numeric), false)) OR (((v.given ->> 'key'::text) IS NOT NULL) AND ((v.given ->> 'by'::text) IS NOT NULL)) OR (EXISTS ( SELECT 1
+                FROM jsonb_each((v.given - 'limit'::text)) k(name, value)
+               WHERE ((jsonb_typeof(k.value) <> ALL (ARRAY['string'::text, 'null'::text])) OR ((length((k.value #>> '{}'::text[])) < 1) OR (length((k.value #>> '{}'::text[])) > 255))))))
              ELSE (jsonb_typeof(v.given) <> r.kind)
          END
    ORDER BY (((e.ord - 1))::integer), r.field
@@ -368,6 +448,33 @@ END;
 CREATE FUNCTION tidemill.job_fields() RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ARRAY['job_type'::text, 'queue'::text, 'payload'::text, 'schema_version'::text, 'priority'::text, 'run_at'::text, 'delay_ms'::text, 'hold'::text, 'idempotency_key'::text, 'unique'::text, 'concurrency'::text, 'retry_policy'::text, 'max_attempts'::text, 'timeout_ms'::text, 'partition_key'::text, 'weight'::text, 'rate_class'::text, 'sticky_worker'::text, 'tags'::text, 'headers'::text, 'traceparent'::text, 'tracestate'::text, 'retention_ms'::text, 'ref'::text, 'depends_on'::text, 'on_parent_failure'::text, 'batch_id'::text];
+
+CREATE FUNCTION tidemill.job_refusals(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_twins uuid[], p_conflicts integer[], p_strangers text[], OUT fields text[], OUT messages text[]) RETURNS record
+    LANGUAGE sql STABLE
+    AS $$
+    with checked as (
+        select e.ord, e.job, q.id is null as is_unknown,
+               case when q.id is null or q.is_closed then 'queue'
+                    when jsonb_typeof(e.job -> 'retry_policy') = 'string' and p.id is null then 'retry_policy'
+                    when (e.ord - 1)::integer = any(p_conflicts) then 'idempotency_key'
+                    when p_strangers[e.ord] is not null then split_part(p_strangers[e.ord], ': ', 1)
+                    when p_strangers[array_position(p_ids, p_twins[e.ord])] is not null then 'unique' end as field
+        from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
+        left join tidemill.queues q on q.project_id = p_project_id and q.name = coalesce(e.job ->> 'queue', 'default')
+        left join tidemill.retry_policies p on p.project_id = p_project_id and p.name = e.job ->> 'retry_policy'
+    )
+    select array_agg(c.field order by c.ord),
+           array_agg(case c.field
+               when 'queue' then case when c.is_unknown
+                   then format('queue %s does not exist in this project: create it or use an existing one',
+                               coalesce(quote_literal(left(c.job ->> 'queue', 200)), '''default'''))
+                   else format('queue %L is closed to new jobs: it is being removed', coalesce(c.job ->> 'queue', 'default')) end
+               when 'retry_policy' then format('retry policy %L does not exist in this project', left(c.job ->> 'retry_policy', 200))
+               when 'idempotency_key' then 'this idempotency key belongs to another request: use a new key, or send the first request unchanged'
+               when 'unique' then 'the job of this call that takes the same key is refused'
+               else substr(p_strangers[c.ord], length(c.field) + 3) end order by c.ord)
+    from checked c
+$$;
 
 CREATE TABLE tidemill.jobs (
     id uuid NOT NULL,
@@ -446,6 +553,7 @@ CREATE TABLE tidemill.jobs (
     CONSTRAINT jobs_principal_id_check CHECK ((length(principal_id) <= 255)),
     CONSTRAINT jobs_progress_message_check CHECK ((length(progress_message) <= 1000)),
     CONSTRAINT jobs_retention_ms_check CHECK (((retention_ms >= 0) AND (retention_ms <= '315360000000'::bigint))),
+    CONSTRAINT jobs_retry_policy_check CHECK (tidemill.is_retry_policy(retry_policy)),
     CONSTRAINT jobs_sticky_worker_check CHECK (((length(sticky_worker) >= 1) AND (length(sticky_worker) <= 200))),
     CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) >= 1) AND (cardinality(tags) <= 20))),
     CONSTRAINT jobs_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 43200000))),
@@ -462,7 +570,7 @@ WITH (fillfactor='95', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_
 
 CREATE FUNCTION tidemill.job_traits(job tidemill.jobs) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (((((CASE (job).unique_window WHEN 'running'::tidemill.unique_window THEN 1 WHEN 'pending'::tidemill.unique_window THEN 2 WHEN 'ttl'::tidemill.unique_window THEN 4 ELSE 0 END | CASE WHEN ((job).batch_id IS NOT NULL) THEN 8 ELSE 0 END) | CASE WHEN ((job).retention_ms IS NOT NULL) THEN 16 ELSE 0 END) | CASE WHEN (COALESCE(((job).concurrency_limit)::text, ((job).rate_class)::text, (job).partition_key, (job).sticky_worker) IS NOT NULL) THEN 32 ELSE 0 END) | CASE WHEN (job).has_children THEN 64 ELSE 0 END))::smallint;
+    RETURN (((((CASE (job).unique_window WHEN 'running'::tidemill.unique_window THEN 1 WHEN 'pending'::tidemill.unique_window THEN 2 WHEN 'ttl'::tidemill.unique_window THEN 4 ELSE 0 END | CASE WHEN ((job).batch_id IS NOT NULL) THEN 8 ELSE 0 END) | CASE WHEN ((job).retention_ms IS NOT NULL) THEN 16 ELSE 0 END) | CASE WHEN (num_nonnulls((job).concurrency_limit, (job).rate_class, (job).partition_key, (job).sticky_worker) > 0) THEN 32 ELSE 0 END) | CASE WHEN (job).has_children THEN 64 ELSE 0 END))::smallint;
 
 CREATE FUNCTION tidemill.join_family(p_children integer[], p_parents uuid[], p_settled boolean[], p_ids uuid[], p_now timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
@@ -531,6 +639,14 @@ begin
         end if;
     end loop;
     raise exception 'the parents kept moving' using errcode = 'serialization_failure';
+end $$;
+
+CREATE FUNCTION tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+begin
+    raise exception 'jobs[%].%: %', p_index, p_field, p_message
+        using errcode = case p_code when 'idempotency_conflict' then 'TM409' else 'TM422' end;
 end $$;
 
 CREATE FUNCTION tidemill.take_family(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_twins uuid[], OUT pending integer[], OUT fates text[], OUT faults text[], OUT edge_children integer[], OUT edge_parents uuid[], OUT edge_settled boolean[]) RETURNS record
@@ -753,10 +869,16 @@ begin
                  from generate_subscripts(p_ids, 1) as i left join resolved r on r.pos = i order by i)
     into twins;
 
-    -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on.
+    -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on,
+    -- also where another job of this call was to answer with that job.
     update tidemill.unique_holds h set job_id = twins[i]
     from generate_subscripts(p_ids, 1) as i
     where h.job_id = p_ids[i] and h.kind = 'idempotency' and twins[i] is not null;
+    twins := array(
+        select coalesce(f.twin, t.twin)
+        from unnest(twins) with ordinality as t (twin, ord)
+        left join (select p.id, twins[p.ord] as twin from unnest(p_ids) with ordinality as p (id, ord)) f on f.id = t.twin
+        order by t.ord);
 end $$;
 
 CREATE TABLE tidemill.queues (
@@ -815,9 +937,9 @@ CREATE FUNCTION tidemill.unique_key(job_type text, payload jsonb, by_fields json
     RETURN sha256(convert_to(((job_type || '
 '::text) || (CASE WHEN ((by_fields IS NULL) OR (jsonb_typeof(by_fields) <> 'array'::text)) THEN payload ELSE (SELECT COALESCE(jsonb_object_agg(f.value, (unique_key.payload -> f.value)), '{}'::jsonb) AS "coalesce" FROM jsonb_array_elements_text(unique_key.by_fields) f(value)) END)::text), 'UTF8'::name));
 
-CREATE FUNCTION tidemill.uuid7(ticks bigint) RETURNS uuid
+CREATE FUNCTION tidemill.uuid7(ticks bigint, salt uuid DEFAULT gen_random_uuid()) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
-    RETURN ((((lpad(to_hex((ticks >> 12)), 12, '0'::text) || '7'::text) || lpad(to_hex((ticks & (4095)::bigint)), 3, '0'::text)) || substr((gen_random_uuid())::text, 20)))::uuid;
+    RETURN ((lpad(to_hex(((((ticks >> 12) << 16) | (28672)::bigint) | (ticks & (4095)::bigint))), 16, '0'::text) || "right"((salt)::text, 17)))::uuid;
 
 CREATE FUNCTION tidemill.uuid7_ticks(at timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE

@@ -114,11 +114,17 @@ class Mill:
 
     def queue(self, name: str, **columns: Any) -> str:
         """Makes a queue; its id."""
+        return self._named("queues", name, columns)
+
+    def policy(self, name: str, **columns: Any) -> str:
+        """Makes a retry policy; its id."""
+        return self._named("retry_policies", name, columns)
+
+    def _named(self, table: str, name: str, columns: dict[str, Any]) -> str:
         names = "".join(f", {column}" for column in columns)
         values = "".join(f", %({column})s" for column in columns)
-        statement = (
-            f"insert into tidemill.queues (id, project_id, name{names}) values (gen_random_uuid(), %(p)s, %(n)s{values}) returning id::text"
-        )
+        into = f"insert into tidemill.{table} (id, project_id, name{names})"
+        statement = f"{into} values (gen_random_uuid(), %(p)s, %(n)s{values}) returning id::text"
         row = self.conn.execute(statement.encode(), {"p": self.project_id, "n": name, **columns}).fetchone()
         assert row is not None
         return str(row[0])
@@ -198,8 +204,8 @@ class Mill:
         assert job.job_id == job_id
         return job
 
-    def state(self, job_id: str) -> str:
-        found = self.store.state(self.project_id, job_id)
+    def state(self, job_id: str, *, now: datetime | None = None) -> str:
+        found = self.store.state(self.project_id, job_id, now=now)
         assert found is not None, f"no job {job_id}"
         return found[0].value
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
+from typing import cast
 
 from tidemill.domain import transitions
 from tidemill.domain.jobs import Ack, AckResult, Lease, Leased, Move
@@ -18,24 +20,28 @@ def settle(store: SettleStore, acks: Sequence[Ack], *, roll: Rolls, now: datetim
     The exact repeat of an applied ack answers `ok` again; a contradicting one is `lease_lost`.
     Of two acks for one lease in the same call the first counts.
     """
-    first: dict[Lease, Ack] = {}
+    first: dict[tuple[str, str], Ack] = {}  # plain tuples: they equal leases and cost a third
     for ack in acks:
-        first.setdefault(Lease(ack.job_id, ack.lease_token), ack)
+        first.setdefault((ack.job_id, ack.lease_token), ack)
     with store.transaction():
         # In a mixed call all leases (and their keys) are locked first, in one order, so that two calls never wait for each other.
         others = any(ack.event is not Event.COMPLETE for ack in first.values())
-        leased = store.leased(sorted(first)) if others else []
-        ends = _complete(store, first, now) | _move(store, first, leased, roll, now)
-        _tell(store, ends.values(), now)
-        states = {lease: end.state for lease, end in ends.items()}
-        unknown = [lease for lease in first if lease not in states]
+        leased = store.leased([Lease(*key) for key in sorted(first)]) if others else []
+        completed = _complete(store, first, now)
+        moved = _move(store, first, leased, roll, now) if others else {}
+        _tell(store, [End(key[0], State.COMPLETED, traits) for key, traits in completed.items() if traits & (BATCH | CHILDREN)], now)
+        _tell(store, moved.values(), now)
+        unknown = [Lease(*key) for key in first if key not in completed and key not in moved]
         ended = {(e.job_id, e.lease_token): e for e in store.ended(unknown)} if unknown else {}
-    results = []
+    results, completed_state = [], State.COMPLETED.value
     for ack in acks:
-        lease = Lease(ack.job_id, ack.lease_token)
-        if lease in states and first[lease].digest == ack.digest:
-            results.append(AckResult(ack.job_id, "ok", states[lease].value, None))
-        elif (e := ended.get(lease)) is not None and e.digest == ack.digest:
+        key = (ack.job_id, ack.lease_token)
+        same = first[key] is ack or first[key].digest == ack.digest
+        if same and key in completed:
+            results.append(AckResult(ack.job_id, "ok", completed_state, None))
+        elif same and key in moved:
+            results.append(AckResult(ack.job_id, "ok", moved[key].state.value, None))
+        elif (e := ended.get(key)) is not None and e.digest == ack.digest:
             results.append(AckResult(ack.job_id, "ok", e.state, None))
         else:
             results.append(AckResult(ack.job_id, "lease_lost", None, "lease_lost"))
@@ -50,14 +56,19 @@ def end_leased(store: SettleStore, leased: Sequence[Leased], event: Event, *, ro
     return {end.job_id: end.state for end in ends}
 
 
-def _complete(store: SettleStore, acks: dict[Lease, Ack], now: datetime | None) -> dict[Lease, End]:
-    done = sorted((lease, a.result, a.digest) for lease, a in acks.items() if a.event is Event.COMPLETE)
+def _complete(store: SettleStore, acks: Mapping[tuple[str, str], Ack], now: datetime | None) -> Mapping[Lease, int]:
+    """The traits of those that were ours, by lease."""
+    complete = Event.COMPLETE
+    done = [(key, a.result, a.digest) for key, a in acks.items() if a.event is complete]
     if not done:
         return {}
-    return {lease: End(lease.job_id, State.COMPLETED, traits) for lease, traits in store.complete(done, now=now).items()}
+    done.sort(key=itemgetter(0))
+    return store.complete(cast("list[tuple[Lease, str | None, int]]", done), now=now)
 
 
-def _move(store: SettleStore, acks: dict[Lease, Ack], leased: Sequence[Leased], roll: Rolls, now: datetime | None) -> dict[Lease, End]:
+def _move(
+    store: SettleStore, acks: Mapping[tuple[str, str], Ack], leased: Sequence[Leased], roll: Rolls, now: datetime | None
+) -> dict[Lease, End]:
     moves = []
     for item in leased:
         ack = acks[item.lease]

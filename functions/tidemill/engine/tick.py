@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Protocol
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import PhaseReport
 from tidemill.engine.batch import cancelling
 from tidemill.engine.dependants import sweep
+from tidemill.engine.fire import Firing
 from tidemill.engine.promote import promote_due
 from tidemill.engine.prune import prune
 from tidemill.engine.reap import reap
+from tidemill.engine.schedule_store import ScheduleStore
 from tidemill.ports import Rolls, SweepStore
 
 BATCH = 500
 Clock = Callable[[], float]
 
 
-def tick(store: SweepStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000, now: datetime | None = None) -> list[PhaseReport]:
+class TickStore(SweepStore, ScheduleStore, Protocol):
+    """All that a pass touches."""
+
+
+def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000, now: datetime | None = None) -> list[PhaseReport]:
     """What each phase did. A phase repeats while it finds a full batch and the budget lasts; `backlog` says that more is left.
 
     Any number of passes may run at once. A phase that fails is reported by the kind of its error and the next one runs.
@@ -27,9 +34,10 @@ def tick(store: SweepStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_00
     deadline = clock() + budget_ms / 1000
     phases: list[tuple[str, Callable[[], Mapping[str, int]], str | None]] = [
         ("promote", lambda: promote_due(store, now=now), None),
+        ("fire", Firing(store, roll=roll, now=now).step, "more"),
         ("reap", lambda: _reaped(store, roll, now), "expired"),
-        ("settle", lambda: sweep(store, roll=roll, now=now), None),
-        ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), None),
+        ("settle", lambda: sweep(store, now=now), None),
+        ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), "members"),
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
     ]
     return [_run(name, phase, unit, clock, deadline) for name, phase, unit in phases]
@@ -51,10 +59,11 @@ def _run(name: str, phase: Callable[[], Mapping[str, int]], unit: str | None, cl
     report = PhaseReport(name, total)
     try:
         while True:
-            counts = phase()
+            counts = dict(phase())
+            more = counts.pop("more", 0)
             for key, value in counts.items():
                 total[key] = total.get(key, 0) + value
-            report.backlog = unit is not None and counts[unit] >= BATCH
+            report.backlog = more > 0 if unit == "more" else unit is not None and counts[unit] >= BATCH
             if not report.backlog or clock() >= deadline:
                 break
     except TidemillError as error:

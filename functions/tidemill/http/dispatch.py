@@ -13,6 +13,7 @@ from tidemill.domain.errors import Fault, Forbidden, Internal, Invalid, MethodNo
 from tidemill.domain.text import cleaned_json
 from tidemill.http import body, problem, routes
 from tidemill.http.authorize import Authorizer
+from tidemill.http.cursors import KeyRing
 from tidemill.http.operation import Answer, Call, Operation
 from tidemill.http.request import Principal, Request
 from tidemill.http.routes import Route
@@ -34,6 +35,8 @@ class Dispatcher:
         log: Any = None,
     ) -> None:
         self._settings, self._database, self._sleep, self._log = settings, database, sleep, log
+        self._lazy = _Lazy(self)
+        self._ring = KeyRing(self._lazy)
 
     @property
     def settings(self) -> Settings:
@@ -74,7 +77,7 @@ class Dispatcher:
         principal = self._admitted(request, route)
         endpoint = _endpoint(route.endpoint)
         marks: Operation = endpoint.operation
-        call = Call(request, principal, _Lazy(self), self._sleep)  # type: ignore[arg-type]
+        call = Call(request, principal, self._lazy, self._sleep, ring=self._ring)  # type: ignore[arg-type]
         call.stage, call.tick_budget_ms = (self.settings.stage, self.settings.tick_budget_ms) if route.scopes else ("", 0)
         _take_query(call, marks)
         _take_body(call, marks)
@@ -138,7 +141,11 @@ def _nothing_there(request: Request) -> TidemillError:
 
 def _take_query(call: Call, marks: Operation) -> None:
     given = call.request.parameters()
-    if marks.query is None and given:
+    if marks.query is not None:
+        from tidemill.http.queries import taken  # brings pydantic
+
+        call.query = taken(marks.query, given)
+    elif given:
         raise Invalid([Fault(("query", name[:200]), "no such parameter") for name in given])
 
 

@@ -47,10 +47,25 @@ def create_bulk(call: Call) -> Answer:
     atomic = shell.get("atomic", True)
     jobs, errors = _sorted_out(given["jobs"], call.raw)
     if atomic and errors:
-        raise Invalid([Fault(tuple(e["loc"]), e["msg"]) for index in sorted(errors) for e in errors[index]])
+        raise _all_of(errors)
     made = call.database.run(lambda store: enqueue(store, call.project_id, [job for _, job in jobs], atomic=atomic))
+    return bulk_answer([(index, one) for (index, _), one in zip(jobs, made, strict=True)], errors)
+
+
+def well_formed(given: list[Any], raw: Body) -> list[Any]:
+    """The jobs of a body, all of them checked; Invalid lists every fault of every one."""
+    if len(given) > limits.BULK_JOBS:
+        raise _too_many(given)
+    jobs, errors = _sorted_out(given, raw)
+    if errors:
+        raise _all_of(errors)
+    return [job for _, job in jobs]
+
+
+def bulk_answer(made: list[tuple[int, Enqueued]], errors: dict[int, list[dict[str, Any]]]) -> Answer:
+    """One result per position: what became of the job, or its first error."""
     results: list[dict[str, Any]] = [{"index": index, "error": found[0]} for index, found in errors.items()]
-    results += [_result(index, one) for (index, _), one in zip(jobs, made, strict=True)]
+    results += [_result(index, one) for index, one in made]
     results.sort(key=lambda result: result["index"])
     failed = sum("error" in result for result in results)
     deduplicated = sum(result.get("deduplicated", False) for result in results)
@@ -61,9 +76,17 @@ def _is_bulk(given: Any) -> bool:
     if not isinstance(given, dict) or not isinstance(given.get("jobs"), list):
         return False
     if len(given["jobs"]) > limits.BULK_JOBS:
-        text = f"holds {len(given['jobs']):,} jobs; at most {limits.BULK_JOBS:,} in one call: send several calls"
-        raise Invalid([Fault(("jobs",), text)])
+        raise _too_many(given["jobs"])
     return True
+
+
+def _too_many(jobs: list[Any]) -> Invalid:
+    text = f"holds {len(jobs):,} jobs; at most {limits.BULK_JOBS:,} in one call: send several calls"
+    return Invalid([Fault(("jobs",), text)])
+
+
+def _all_of(errors: dict[int, list[dict[str, Any]]]) -> Invalid:
+    return Invalid([Fault(tuple(error["loc"]), error["msg"]) for index in sorted(errors) for error in errors[index]])
 
 
 def _sorted_out(given: list[Any], raw: Body) -> tuple[list[tuple[int, Any]], dict[int, list[dict[str, Any]]]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tidemill.http.body import Body
+from tidemill.http.cursors import KeyRing
 from tidemill.http.request import Principal, Request
 from tidemill.store.database import Database
 
@@ -57,6 +58,7 @@ class Call:
     body: Any = None
     query: Mapping[str, Any] = field(default_factory=dict)
     raw: Body | None = None
+    ring: KeyRing | None = None
 
     @property
     def project_id(self) -> str:

@@ -9,23 +9,23 @@ from tidemill.http import routes
 ROOTS = ("v1", "healthz", "readyz")
 
 
-def normalised(path: str, stage: str | None = None) -> str:
+def normalised(path: str, stage: str | None = None, method: str = "POST") -> str:
     """`path` as the route table writes it: `/a/b`, one percent-encoded segment per parameter.
 
     A leading segment is dropped once if it is the stage, or a domain mapping called v1, and a root of ours follows it: a
-    queue that is called like the stage keeps its name. Empty segments (double and trailing slashes) do not count.
+    queue that is called like the stage keeps its name. `method`: only a POST can end in a verb. Empty segments (double and trailing slashes) do not count.
     """
     segments = [quote(unquote(part), safe="") for part in path.split("?", 1)[0].split("/") if part]
     mapped = {quote(stage, safe="") if stage and stage != "$default" else "v1", "v1"}
     if len(segments) > 1 and segments[0] in mapped and segments[1] in ROOTS:
         del segments[0]
-    return "/" + "/".join(_folded(segments))
+    return "/" + "/".join(_folded(segments, has_verb=method == "POST"))
 
 
-def _folded(segments: list[str]) -> list[str]:
+def _folded(segments: list[str], *, has_verb: bool) -> list[str]:
     """A name with slashes, which some gateways decode, is one segment again."""
     if len(segments) < 4 or segments[0] != "v1" or segments[1] not in routes.NAMED:
         return segments
-    last = [segments[-1]] if segments[-1] in routes.VERBS else []
+    last = [segments[-1]] if has_verb and segments[-1] in routes.VERBS else []
     name = segments[2 : len(segments) - len(last)]
     return [*segments[:2], "%2F".join(name), *last]

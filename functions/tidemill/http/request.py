@@ -49,9 +49,10 @@ class Request:
         http = _dict(about.get("http"))
         path = str(event.get("rawPath") or event.get("path") or http.get("path") or "/")
         stage = about.get("stage")
+        method = str(http.get("method") or event.get("httpMethod") or about.get("httpMethod") or "GET").upper()
         return cls(
-            method=str(http.get("method") or event.get("httpMethod") or about.get("httpMethod") or "GET").upper(),
-            path=paths.normalised(path, stage if isinstance(stage, str) else None),
+            method=method,
+            path=paths.normalised(path, stage if isinstance(stage, str) else None, method),
             headers=_headers(event),
             query=_query(event),
             body=event.get("body"),

@@ -24,6 +24,7 @@ def run(options: Options) -> int:
     level = getattr(logging, options.log_level.upper())
     handlers: list[logging.Handler] = [] if on_terminal else [logging.StreamHandler(sys.stderr)]
     logging.basicConfig(level=max(level, logging.INFO), format="tidemill %(levelname)s %(message)s", handlers=handlers, force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(options, Instance(options, log_name=LOG_NAME if on_terminal else None)))

@@ -82,9 +82,7 @@ class Instance:
             raise BrokeDown(error.detail) from error
         await self._http.start()
         self._keep(self._watch_database(self.server))
-        self._keep(self._warm_rest(runtime))
-        if self.options.ticks:
-            self._keep(Ticks(runtime).run())
+        self._keep(self._go_on(runtime))
         if self.options.has_worker:
             settings = {**self._settings(self.server.dsn), "TIDEMILL_URL": url, "TIDEMILL_API_KEY": credentials.api_key}
             self.worker = DemoWorker(settings, self._log)
@@ -155,11 +153,14 @@ class Instance:
             if restarts > RESTARTS or server.port != port:
                 raise BrokeDown(f"the database server ends again and again; its words are in {server.log_path}")
 
-    async def _warm_rest(self, runtime: Runtime) -> None:
+    async def _go_on(self, runtime: Runtime) -> None:
+        """What nobody has to wait for: the other functions, then the ticks."""
         try:
             await runtime.warm()
         except InvocationFailed as error:
             logger.error("%s", error)
+        if self.options.ticks:
+            await Ticks(runtime).run()
         await asyncio.get_running_loop().create_future()
 
     def _open_log(self, folder: Path) -> None:

@@ -14,6 +14,7 @@ from tidemill.ports import JobSource
 from tidemill.runner import acks
 from tidemill.runner.app import Execute, JobType
 from tidemill.runner.backoff import Patience
+from tidemill.runner.bell import Bell
 from tidemill.runner.board import BATCH, Board
 from tidemill.runner.log import Log
 from tidemill.runner.slots import Slots
@@ -43,21 +44,23 @@ class Claimer:
         self._slots = slots
         self._types = types
         self._log = log
-        self._closed = threading.Event()
+        self._closed = False
+        self._nap = Bell()
         self._patience = Patience()
         self.quiet = False
         self.alive_at = time.monotonic()
         self.thread = threading.Thread(target=self._loop, name="tidemill-claim", daemon=True)
 
     def close(self) -> None:
-        """No claim starts after this."""
-        self._closed.set()
+        """No claim starts after this. Safe in a signal handler: nothing here waits for a lock."""
+        self._closed = True
         self._source.wake()
         self._slots.room.ring()
+        self._nap.ring()
 
     def _loop(self) -> None:
         room = self._slots.room
-        while not self._closed.is_set():
+        while not self._closed:
             self.alive_at = time.monotonic()
             want = 0 if self.quiet else self._appetite()
             if want < 1:
@@ -82,7 +85,7 @@ class Claimer:
             self._log.info("claims_resumed")
         if jobs:
             self._take(jobs)
-        elif not self._closed.is_set():
+        elif not self._closed:
             self._source.rest(random.uniform(*POLL_SECS))
 
     def _take(self, jobs: list[ClaimedJob]) -> None:
@@ -96,7 +99,7 @@ class Claimer:
                 self._refuse(task)
             else:
                 tasks.append(task)
-        if self._closed.is_set():
+        if self._closed:
             board.release(tasks)
         elif tasks:
             self._slots.feed(tasks)
@@ -121,4 +124,4 @@ class Claimer:
     def _failed(self, code: str) -> None:
         wait_s = self._patience.failed()
         self._log.warning("claim_failed", code=code, failures=self._patience.failures, retry_in_ms=int(wait_s * 1000))
-        self._closed.wait(wait_s)
+        self._nap.wait(wait_s)

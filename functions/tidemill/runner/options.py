@@ -29,7 +29,6 @@ class WorkerOptions:
     isolation: Isolation | None = None
     app_path: str | None = None
     health_file: Path | None = None
-    ticks: bool = False
 
     def __post_init__(self) -> None:
         faults = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 from typing import Final, Literal
 
@@ -16,6 +15,7 @@ from tidemill.runner.acker import Acker
 from tidemill.runner.aio import EventLoop
 from tidemill.runner.app import App, JobType
 from tidemill.runner.backoff import Patience
+from tidemill.runner.bell import Bell
 from tidemill.runner.board import Board
 from tidemill.runner.claimer import Claimer
 from tidemill.runner.drain import drain
@@ -41,8 +41,8 @@ class Worker:
         self.log = log or Log()
         self.board = Board()
         self.worker_id: str | None = None
-        self._stopping = threading.Event()
-        self._reason: Reason = "stopped"
+        self._asked: Reason | None = None
+        self._stop_bell = Bell()
         types = {name: (self._isolated(kind), app.execution(kind)) for name, kind in app.jobs.items()}
         self.processes = Processes(self.board, source, self.options.app_path, self.log)
         self.watch = Watch(self.board, self.log, self._is_well, self.options.health_file)
@@ -60,26 +60,27 @@ class Worker:
         """
         if not self._register():
             self.source.close()
-            return self._reason
+            return self._asked or "stopped"
         assert self.heart is not None
         for part in (self.acker, self.heart, self.watch, self.claimer):
             part.thread.start()
         self.log.info("started", queues=list(self.options.queues), concurrency=self.options.concurrency, job_types=len(self.app.jobs))
-        self._stopping.wait()
+        while self._asked is None:
+            self._stop_bell.wait()
         self.log.info("stopping", running=len(self.board.running), window_s=self.options.stop_window_secs)
         drain(self)
-        return self._reason
+        return self._asked
 
     def stop(self, reason: Reason = "stopped") -> None:
-        """Starts the drain: no claim after this."""
-        self._reason = reason
-        self._stopping.set()
+        """Starts the drain: no claim after this. Safe in a signal handler."""
+        self._asked = reason
         self.claimer.close()
+        self._stop_bell.ring()
 
     @property
     def is_stopping(self) -> bool:
         """True from the first `stop` on."""
-        return self._stopping.is_set()
+        return self._asked is not None
 
     def _register(self) -> bool:
         """False if it was told to stop before the other side answered."""
@@ -93,13 +94,13 @@ class Worker:
             lease_ms=self.options.lease_ms,
         )
         patience = Patience()
-        while not self._stopping.is_set():
+        while self._asked is None:
             try:
                 registered = self.source.register(registration)
             except Busy as error:
                 wait_s = patience.failed()
                 self.log.warning("register_failed", code=error.code, failures=patience.failures, retry_in_ms=int(wait_s * 1000))
-                self._stopping.wait(wait_s)
+                self._stop_bell.wait(wait_s)
                 continue
             self.worker_id = registered.worker_id
             self.log.bind(worker_id=registered.worker_id)

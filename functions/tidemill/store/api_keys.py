@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from tidemill.store.base import Adapter
+from tidemill.store.reads import Reads, Row
 from tidemill.store.statements import sql
 
 
@@ -17,7 +19,15 @@ class LiveKey(NamedTuple):
     is_use_untold: bool
 
 
-class ApiKeys(Adapter):
+class SigningKey(NamedTuple):
+    """A key of ours for what the API hands out and takes back."""
+
+    kid: str
+    secret: bytes
+    signs: bool
+
+
+class ApiKeys(Reads):
     """Finds, makes, lists and revokes keys."""
 
     def live_key(self, key_id: str) -> LiveKey | None:
@@ -28,3 +38,23 @@ class ApiKeys(Adapter):
     def note_use(self, key_id: str) -> None:
         """Notes that the key was used now, at most once a minute."""
         self._conn.execute(sql("keys/note_use"), {"key_id": key_id})
+
+    def create_key(
+        self, project_id: str, key_id: str, name: str, digest: bytes, scopes: Sequence[str], expires_at: datetime | str | None
+    ) -> Row:
+        """The new key's row."""
+        params = {"id": key_id, "project_id": project_id, "name": name, "key_hash": digest}
+        return self._dicts("keys/create", params | {"scopes": list(scopes), "expires_at": expires_at})[0]
+
+    def api_keys(self, project_id: str, *, after: str | None, limit: int) -> list[Row]:
+        """The project's keys in the order they were made, with those that are over."""
+        return self._dicts("keys/list", {"project_id": project_id, "after": after, "limit": limit})
+
+    def revoke_key(self, project_id: str, key_id: str) -> Row | None:
+        """The key's row after it; None if the project has no such key."""
+        found = self._dicts("keys/revoke", {"project_id": project_id, "id": key_id})
+        return found[0] if found else None
+
+    def signing_keys(self) -> list[SigningKey]:
+        """The keys for cursors, the newest first."""
+        return [SigningKey._make(row) for row in self._rows("keys/signing", {})]

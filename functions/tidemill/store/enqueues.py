@@ -21,4 +21,4 @@ class Enqueues(Adapter):
         if row is None:
             return None
         spec: dict[str, Any] = row[0]
-        return {k: v for k, v in spec.items() if v is not None}
+        return {k: v for k, v in spec.items() if v is not None or k == "payload"}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from tidemill.store.api_keys import ApiKeys
 from tidemill.store.claims import Claims
+from tidemill.store.configures import Configures
 from tidemill.store.enqueues import Enqueues
 from tidemill.store.families import Families
 from tidemill.store.heartbeats import Heartbeats
+from tidemill.store.lists import Lists
 from tidemill.store.operates import Operates
-from tidemill.store.reads import Reads
 from tidemill.store.reports import Reports
+from tidemill.store.schedules import Schedules
 from tidemill.store.settles import Settles
 from tidemill.store.sweeps import Sweeps
 
 
-class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Reads, ApiKeys):
+class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Schedules, Configures, ApiKeys, Lists):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

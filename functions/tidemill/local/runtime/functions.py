@@ -32,6 +32,8 @@ class Function:
     keeps_warm: int = 1
     """How many processes stay when nothing is asked."""
     memory_mb: int = 512
+    least_log_level: str = "DEBUG"
+    """What its own lines need at least to be in the log, whatever level is asked for."""
 
     @property
     def arn(self) -> str:
@@ -46,7 +48,7 @@ def functions(handler_of: Mapping[str, str] | None = None) -> dict[str, Function
         Function(name="enqueue", handler="enqueue.handler.handler", max_processes=8),
         Function(name="claims", handler="claims.handler.handler", max_processes=16, kept_short=6),
         Function(name="admin", handler="admin.handler.handler", max_processes=4),
-        Function(name="scheduler", handler="scheduler.handler.handler", timeout_s=60, max_processes=2),
+        Function(name="scheduler", handler="scheduler.handler.handler", timeout_s=60, max_processes=2, least_log_level="WARN"),
     ]
     named = {spec.name: spec for spec in specs}
     for name, handler in (handler_of or {}).items():
@@ -72,9 +74,16 @@ def environment(function: Function, runtime_api: str, settings: Mapping[str, str
         "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/tidemill-{function.name}",
         "AWS_LAMBDA_LOG_STREAM_NAME": "local",
         "AWS_LAMBDA_LOG_FORMAT": "JSON",
+        "AWS_LAMBDA_LOG_LEVEL": _level(function, settings.get("TIDEMILL_LOG_LEVEL", "info")),
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "LAMBDA_TASK_ROOT": str(ROOT),
         "_HANDLER": function.handler,
         **settings,
     }
+
+
+def _level(function: Function, wanted: str) -> str:
+    """In Lambda's words. A tick a second that did nothing is worth no line, unless everything is to be told."""
+    level = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}[wanted]
+    return level if level == "DEBUG" else max(level, function.least_log_level, key=["DEBUG", "INFO", "WARN", "ERROR"].index)

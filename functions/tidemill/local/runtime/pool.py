@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from tidemill.domain.errors import Unavailable
 from tidemill.local.runtime.functions import Function
-from tidemill.local.runtime.process import InvocationFailed, Process
+from tidemill.local.runtime.process import FunctionCrashed, InvocationFailed, Process
 
 WAIT_S = 8.0
 """How long a call waits for a free process before it is told to come back."""
@@ -54,12 +54,19 @@ class Pool:
 
         Unavailable when no process was free in time, InvocationFailed when the function gave no answer.
         """
-        process = await self._take(waits=waits)
-        try:
-            return await process.invoke(event)
-        finally:
-            self._long_at_work -= waits
-            self._give(process)
+        for last in (False, True):
+            process = await self._take(waits=waits)
+            try:
+                return await process.invoke(event)
+            except InvocationFailed as error:
+                if not self._is_open:
+                    raise self._busy() from error
+                if last or not isinstance(error, FunctionCrashed) or error.has_begun:
+                    raise
+            finally:
+                self._long_at_work -= waits
+                self._give(process)
+        raise AssertionError("unreachable")
 
     async def close(self) -> None:
         """End every process, whatever it is doing. Calls that wait are told to come back."""

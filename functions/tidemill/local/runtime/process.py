@@ -8,6 +8,7 @@ InvocationFailed
 
 import asyncio
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -33,7 +34,11 @@ class FunctionFailed(InvocationFailed):
 
 
 class FunctionCrashed(InvocationFailed):
-    """The process ended in the middle, or did not come up."""
+    """The process ended in the middle, or did not come up. `has_begun` False: it never saw the event, so another one may get it."""
+
+    def __init__(self, detail: str, *, has_begun: bool = False) -> None:
+        super().__init__(detail)
+        self.has_begun = has_begun
 
 
 class FunctionTimedOut(InvocationFailed):
@@ -59,13 +64,13 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Does the process run?"""
-        return self._child is not None and self._child.returncode is None
+        """Does the process run? Asks the system, which knows before the event loop does."""
+        return self._child is not None and self._child.returncode is None and not _has_exited(self._child.pid)
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it runs."""
-        return self._child.pid if self._child is not None and self.alive else None
+        """Its process id until it is known to have ended."""
+        return self._child.pid if self._child is not None and self._child.returncode is None else None
 
     async def start(self) -> None:
         """Returns once the handler is imported and asks for work. FunctionCrashed if it never does; nothing runs then."""
@@ -114,7 +119,7 @@ class Process:
 
     async def kill(self) -> None:
         """End the process at once and free its port."""
-        if self._child is not None and self.alive:
+        if self._child is not None and self._child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._child.kill()
             await self._child.wait()
@@ -171,9 +176,10 @@ class Process:
 
     async def _watch_exit(self, child: asyncio.subprocess.Process) -> None:
         code = await child.wait()
+        has_begun = self._answer is not None and self._waiting is None
         for waiting in (self._ready, self._answer):
             if waiting is not None and not waiting.done():
-                waiting.set_exception(FunctionCrashed(f"{self.function.name}: its process ended with {code}"))
+                waiting.set_exception(FunctionCrashed(f"{self.function.name}: its process ended with {code}", has_begun=has_begun))
         self._close()
 
     def _close(self) -> None:
@@ -182,3 +188,13 @@ class Process:
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+def _has_exited(pid: int) -> bool:
+    """Has this child of ours ended, whether or not anybody has taken note of it yet?"""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+    except AttributeError:  # not on every system; then the event loop finds out a moment later
+        return False

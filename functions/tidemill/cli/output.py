@@ -1,0 +1,72 @@
+"""How commands print: JSON for programs, tables for people. Rich loads only for what goes to people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COLOURS: Final = {
+    "completed": "green", "running": "cyan", "claimed": "cyan", "queued": "yellow", "scheduled": "blue", "pending": "blue",
+    "dead_letter": "red", "quarantined": "magenta", "cancelled": "dim",
+}  # fmt: skip
+PLAIN_WIDTH: Final = 200
+
+
+def print_json(value: Any) -> None:
+    """One value on one line, as the API sent it."""
+    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+
+
+def console() -> Console:
+    """Standard output; a pipe gets wide lines without colours."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, state_column: int | None = None) -> None:
+    """A table; the first column is never cut, a state has its colour."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for position, column in enumerate(columns):
+        table.add_column(column, no_wrap=True, overflow="fold" if position == 0 else "ellipsis", min_width=36 if column == "id" else None)
+    for row in rows:
+        table.add_row(*(Text(cell, COLOURS.get(cell, "") if i == state_column else "") for i, cell in enumerate(row)))
+    console().print(table)
+
+
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Labels and values below each other; long values wrap in their column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in fields:
+        table.add_row(label, Text(value, COLOURS.get(value, "")))
+    console().print(table)
+
+
+def age(at: datetime | None, now: datetime | None = None) -> str:
+    """How long ago (`3m`) or how far ahead (`in 3m`); `-` for no time."""
+    if at is None:
+        return "-"
+    seconds = ((now or datetime.now(UTC)) - at).total_seconds()
+    text = _span(abs(seconds))
+    return f"in {text}" if seconds < -0.5 else text
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"

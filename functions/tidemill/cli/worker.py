@@ -1,0 +1,127 @@
+"""`tidemill worker`: runs the jobs of an app until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tidemill import credentials
+from tidemill.cli.app import MISUSED, one_line
+from tidemill.cli.connection import NowhereToGo, database_url
+from tidemill.config import Settings
+from tidemill.domain.errors import TidemillError
+from tidemill.runner.loading import load_app
+from tidemill.runner.log import Log
+from tidemill.runner.options import WorkerOptions
+from tidemill.runner.signals import drain_with, end_at_once
+from tidemill.runner.worker import Worker
+
+if TYPE_CHECKING:
+    from tidemill.ports import JobSource
+
+app = typer.Typer(add_completion=False)
+
+
+class Source(StrEnum):
+    """Where jobs come from."""
+
+    POSTGRES = "postgres"
+    HTTP = "http"
+
+
+class Isolated(StrEnum):
+    """Where thread jobs run."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+@app.command()
+def worker(
+    app_path: Annotated[str, typer.Argument(metavar="MODULE:APP", help="Where the App is, such as myapp.jobs:app.")],
+    queues: Annotated[str, typer.Option(help="Names of queues, separated by commas.")] = "default",
+    concurrency: Annotated[int, typer.Option(help="Handlers that run at once.")] = 16,
+    source: Annotated[Source | None, typer.Option(help="postgres where a database URL is set, else http.")] = None,
+    dsn: Annotated[str | None, typer.Option(help="postgresql://… instead of TIDEMILL_DATABASE_URL.")] = None,
+    project: Annotated[str | None, typer.Option(help="Project id, if the database holds several.")] = None,
+    url: Annotated[str | None, typer.Option(help="http(s)://… of the API instead of TIDEMILL_URL.")] = None,
+    stop_window_secs: Annotated[float, typer.Option(help="How long running jobs may go on after SIGTERM.")] = 30.0,
+    lease_secs: Annotated[float, typer.Option(help="How long a job stays ours when we fall silent.")] = 60.0,
+    name: Annotated[str | None, typer.Option(help="The worker's name; default: the host's.")] = None,
+    isolation: Annotated[Isolated | None, typer.Option(help="Run thread jobs there instead.")] = None,
+    health_file: Annotated[Path | None, typer.Option(help="A file whose time is renewed every second while all is well.")] = None,
+) -> None:
+    """Run the jobs of an app. SIGTERM: no new jobs, finish what runs, give the rest back, exit 0. A second one: exit now."""
+    end_at_once()
+    try:
+        settings = Settings.read()
+        options = WorkerOptions(
+            queues=tuple(part for part in (word.strip() for word in queues.split(",")) if part),
+            concurrency=concurrency,
+            lease_ms=round(lease_secs * 1000),
+            stop_window_secs=stop_window_secs,
+            isolation=_isolation(isolation),
+            app_path=app_path,
+            health_file=health_file,
+            **({"name": name} if name is not None else {}),
+        )
+        runner = Worker(load_app(app_path), _source(source, settings, dsn, project, url), options, Log(settings.log_level))
+        drain_with(runner)
+        reason = runner.run()
+    except TidemillError as error:
+        print(f"tidemill worker: {one_line(error)}", file=sys.stderr)
+        raise typer.Exit(MISUSED) from error
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # it is over in a moment, and nothing is held
+    _leave(reason)
+
+
+def _leave(reason: Literal["stopped", "restart"]) -> None:
+    """Ends the process although handlers that ignored their end may still hold threads; `restart` begins it anew in its place."""
+    from tidemill.runner.descendants import kill_descendants
+
+    kill_descendants()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if reason == "restart":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)  # what is ignored stays so through an exec
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
+    os._exit(0)
+
+
+def _isolation(given: Isolated | None) -> Literal["thread", "process"] | None:
+    if given is None:
+        return None
+    return "process" if given is Isolated.PROCESS else "thread"
+
+
+def _source(wanted: Source | None, settings: Settings, dsn: str | None, project: str | None, url: str | None) -> JobSource:
+    if wanted is Source.HTTP or (wanted is None and dsn is None and settings.database_url is None and (url or settings.url)):
+        return _over_http(settings, url)
+    from tidemill.runner.sources.postgres import PostgresSource
+
+    target = database_url(dsn)
+    if project is None:
+        local = credentials.read(credentials.default_folder())
+        project = local.project_id if local is not None and local.dsn == target else None
+    return PostgresSource(target, project)
+
+
+def _over_http(settings: Settings, url: str | None) -> JobSource:
+    from tidemill.client.source import HttpSource
+
+    target, api_key = url or settings.url, settings.api_key
+    local = credentials.read(credentials.default_folder())
+    if local is not None and target in (None, local.url):  # never send the local key elsewhere
+        target, api_key = local.url, api_key or local.api_key
+    if target is None or api_key is None:
+        missing = "TIDEMILL_API_KEY" if target else "TIDEMILL_URL and TIDEMILL_API_KEY"
+        raise NowhereToGo(f"no API to take jobs from: set {missing}, or --source postgres")
+    return HttpSource(target, api_key)

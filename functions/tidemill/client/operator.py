@@ -1,0 +1,81 @@
+"""What an operator's tools ask for: queues, retry policies, workers, the scheduler's pass, the version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+Thing = Mapping[str, Any]
+
+
+class OperatorCalls:
+    """Mixed into `Client`. Things come as the API's own JSON objects (API.md §3, §4)."""
+
+    def _send(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None, repeatable: bool = True) -> Any:
+        raise NotImplementedError
+
+    def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def list_queues(self) -> list[Thing]:
+        """All queues of the project."""
+        return list(self._pages("/v1/queues", {}))
+
+    def get_queue(self, name: str) -> Thing:
+        """One queue. NotFound."""
+        return self._thing("GET", _named("queues", name))
+
+    def create_queue(self, name: str, **fields: Any) -> Thing:
+        """A new queue; fields as in API.md §4 (`priority`, `weight`, `visibility_timeout_secs` …)."""
+        return self._thing("POST", "/v1/queues", {"name": name, **fields}, repeatable=False)
+
+    def edit_queue(self, name: str, **changes: Any) -> Thing:
+        """The queue with these fields changed."""
+        return self._thing("PATCH", _named("queues", name), changes)
+
+    def pause_queue(self, name: str) -> Thing:
+        """Nothing more is claimed from it; what runs goes on."""
+        return self._thing("POST", _named("queues", name, "pause"), {})
+
+    def resume_queue(self, name: str) -> Thing:
+        """Ends the pause."""
+        return self._thing("POST", _named("queues", name, "resume"), {})
+
+    def delete_queue(self, name: str) -> None:
+        """Removes an empty queue; QueueNotEmpty otherwise."""
+        self._send("DELETE", _named("queues", name))
+
+    def list_retry_policies(self) -> list[Thing]:
+        """All named retry policies of the project."""
+        return list(self._pages("/v1/retry-policies", {}))
+
+    def create_retry_policy(self, name: str, **fields: Any) -> Thing:
+        """A new named policy; fields as inline in a job (`strategy`, `base_delay_ms`, `max_attempts` …)."""
+        return self._thing("POST", "/v1/retry-policies", {"name": name, **fields}, repeatable=False)
+
+    def list_workers(self) -> list[Thing]:
+        """The workers, live and stale, with versions and load."""
+        return list(self._pages("/v1/workers", {}))
+
+    def command_worker(self, worker_id: str, command: str) -> None:
+        """Leaves `quiet`, `resume`, `restart` or `terminate` for its next heartbeat."""
+        self._send("POST", _named("workers", worker_id, "command"), {"command": command})
+
+    def tick(self) -> Thing:
+        """Runs one scheduler pass now; counts and errors by phase."""
+        found: Thing = self._send("POST", "/v1/tick", {})
+        return found
+
+    def version(self) -> Thing:
+        """What runs there."""
+        found: Thing = self._send("GET", "/v1/version")
+        return found
+
+    def _thing(self, method: str, path: str, body: Any = None, *, repeatable: bool = True) -> Thing:
+        found: Thing = self._send(method, path, body, repeatable=repeatable)
+        return found
+
+
+def _named(collection: str, name: str, verb: str = "") -> str:
+    return f"/v1/{collection}/{quote(name, safe='')}" + (f"/{verb}" if verb else "")

@@ -1,0 +1,138 @@
+"""Jobs that live and die with an application's own transaction, for those that share the database with tidemill."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from uuid import UUID
+
+from tidemill.client.fields import chunks, job_objects
+from tidemill.client.models import BulkItem
+from tidemill.domain import keys, text
+from tidemill.domain.errors import Fault, IdempotencyConflict, Invalid, TidemillError
+from tidemill.store.statements import sql
+
+if TYPE_CHECKING:
+    import psycopg
+    from sqlalchemy import Connection
+    from sqlalchemy.orm import Session
+
+STATEMENT: Final = "jobs/enqueue_in_transaction"
+SAVEPOINT: Final = "tidemill_enqueue"
+NO_TRANSACTION: Final = "25P01"
+
+
+class NotInTransaction(TidemillError):
+    """The connection has no transaction that the jobs could belong to."""
+
+    code = "not_in_transaction"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the connection is in autocommit mode outside of a transaction: open one (conn.transaction()) around your own writes"
+        )
+
+
+def enqueue_in_transaction(
+    conn: psycopg.Connection[Any] | Connection | Session, project_id: str | UUID, jobs: Iterable[Mapping[str, Any]]
+) -> list[BulkItem]:
+    """One item per job, in order: its id and state, and whether another job answers for its key.
+
+    conn: a psycopg 3 connection, or a SQLAlchemy 2 connection or session. The jobs become visible, and claimable, when
+    its transaction commits, and never exist if it rolls back. `jobs`: objects as for `POST /v1/jobs`, any number.
+
+    All or nothing, in a savepoint of its own: when Invalid or IdempotencyConflict is raised, none of the jobs is stored
+    and **your transaction is as it was before the call: still open, and yours to commit or to roll back**. Errors of the
+    driver come through unchanged; under REPEATABLE READ and SERIALIZABLE that may be a serialization failure (another
+    transaction has just taken the same key), which asks you to run the whole transaction again, as always there.
+    NotInTransaction: nothing would tie the jobs to your writes.
+
+    A key (idempotency or unique) stays locked until your transaction ends: others that enqueue the same key wait for it.
+    """
+    objects = job_objects(jobs)
+    _refuse_unstorable(objects)
+    parts = [keys.compact_json(part) for part in chunks(objects)]
+    if hasattr(conn, "pgconn"):
+        run = _in_psycopg
+    elif hasattr(conn, "get_bind") or hasattr(conn, "exec_driver_sql"):
+        run = _in_sqlalchemy
+    else:
+        raise TypeError(f"conn must be a psycopg 3 or SQLAlchemy 2 connection or session, not {type(conn).__name__}")
+    rows: list[BulkItem] = []
+    for row in run(conn, str(project_id), parts):
+        rows.append(BulkItem(len(rows), *row[1:]))
+    return rows
+
+
+def _in_psycopg(conn: Any, project_id: str, parts: list[str]) -> list[tuple[Any, ...]]:
+    import psycopg
+    from psycopg.rows import tuple_row
+
+    if inspect.iscoroutinefunction(conn.execute):
+        raise TypeError("an asynchronous connection: call tidemill.enqueue(project_id, jobs) in SQL yourself, or use a synchronous one")
+    if conn.info.pipeline_status:
+        raise TypeError("the connection is in pipeline mode: enqueue outside of the pipeline block, in the same transaction")
+    cursor = psycopg.Cursor(conn, row_factory=tuple_row)  # whatever factories the application has set
+    rows: list[tuple[Any, ...]] = []
+    try:
+        cursor.execute(f"savepoint {SAVEPOINT}")
+    except psycopg.Error as error:
+        _raise_ours(error)
+    try:
+        for part in parts:
+            rows += cursor.execute(sql(STATEMENT), {"project_id": project_id, "jobs": part}, prepare=False).fetchall()
+    except psycopg.Error as error:
+        with suppress(psycopg.Error):  # the connection may be the very thing that failed
+            cursor.execute(f"rollback to savepoint {SAVEPOINT}; release savepoint {SAVEPOINT}")
+        _raise_ours(error)
+    cursor.execute(f"release savepoint {SAVEPOINT}")
+    return rows
+
+
+def _in_sqlalchemy(conn: Any, project_id: str, parts: list[str]) -> list[tuple[Any, ...]]:
+    import sqlalchemy
+
+    connection = conn.connection() if hasattr(conn, "get_bind") else conn
+    if inspect.isawaitable(connection) or inspect.iscoroutinefunction(connection.execute):
+        raise TypeError("an asynchronous connection: use await conn.run_sync(enqueue_in_transaction, project_id, jobs)")
+    statement = sqlalchemy.text(re.sub(r"%\((\w+)\)s", r":\1", sql(STATEMENT).decode()))
+    rows: list[tuple[Any, ...]] = []
+    try:
+        with connection.begin_nested():
+            for part in parts:
+                rows += [tuple(row) for row in connection.execute(statement, {"project_id": project_id, "jobs": part})]
+    except sqlalchemy.exc.DBAPIError as error:
+        _raise_ours(error)
+    return rows
+
+
+def _raise_ours(error: BaseException) -> NoReturn:
+    """Raises what `error` means to the caller of tidemill.enqueue, or the error itself."""
+    driver = getattr(error, "orig", None) or error
+    match getattr(driver, "sqlstate", None) or getattr(driver, "pgcode", None):
+        case "TM422":
+            raise Invalid([_fault(driver)]) from error
+        case "TM409":
+            fault = _fault(driver)
+            raise IdempotencyConflict(f"jobs[{fault.loc[1]}].idempotency_key: {fault.msg}") from error
+        case "25P01":
+            raise NotInTransaction from error
+        case _:
+            raise error
+
+
+def _fault(driver: Any) -> Fault:
+    """The place and the text of `jobs[3].queue: …`."""
+    primary = getattr(getattr(driver, "diag", None), "message_primary", None) or str(driver).partition("\n")[0]
+    found = re.fullmatch(r"jobs\[(\d+)\]\.([^:]*): (.*)", primary, re.DOTALL)
+    return Fault(("jobs", int(found[1]), found[2]), found[3]) if found else Fault(("jobs",), primary)
+
+
+def _refuse_unstorable(objects: list[dict[str, Any]]) -> None:
+    """Postgres would refuse NUL and lone surrogates without saying where."""
+    path = next(text.unstorable_paths(objects), None)
+    if path is not None:
+        raise Invalid([Fault(("jobs", *path), "holds a NUL or a lone surrogate, which cannot be stored: remove or replace it")])

@@ -1,0 +1,102 @@
+"""API keys of a project: made (the secret is shown once), listed, revoked."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Literal, Required
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from tidemill.domain import api_keys
+from tidemill.domain.errors import NotFound
+from tidemill.http import pages
+from tidemill.http.fields import CLOSED, Id, Instant, Label
+from tidemill.http.ids import new_id
+from tidemill.http.job_view import Row, instant
+from tidemill.http.operation import Answer, Call, operation
+from tidemill.http.parameters import path_id
+from tidemill.http.queries import Page
+
+ScopeName = Literal["enqueue", "work", "read", "operate", "admin"]
+
+
+class KeyIn(TypedDict, total=False):
+    """What a key is for, what it may do, and until when."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    name: Required[Label]
+    scopes: Required[Annotated[list[ScopeName], Field(min_length=1, max_length=5)]]
+    expires_at: Instant | None
+
+
+class ApiKey(TypedDict):
+    """A key without its secret. `last_used_at` is exact to a minute."""
+
+    id: Id
+    name: str
+    scopes: list[ScopeName]
+    created_at: Instant
+    expires_at: Instant | None
+    revoked_at: Instant | None
+    last_used_at: Instant | None
+
+
+class KeyMade(ApiKey):
+    """A new key: `api_key` is the secret, shown only here."""
+
+    api_key: str
+
+
+class KeysPage(TypedDict):
+    """A page of keys in the order they were made."""
+
+    items: list[ApiKey]
+    next_cursor: str | None
+
+
+@operation(body=KeyIn, answers={201: KeyMade})
+def create(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+    """Make an API key. Its text is in this answer and nowhere else: only a hash is stored."""
+    project_id = _own_project(call, id)
+    given = call.body
+    key = api_keys.compose(call.stage, new_id(), secrets.token_urlsafe(api_keys.SECRET_BYTES))
+    scopes = sorted(set(given["scopes"]))
+    row = call.database.run(
+        lambda store: store.create_key(project_id, key.key_id, given["name"], key.digest, scopes, given.get("expires_at"))
+    )
+    return Answer({**_shown(row), "api_key": key.text}, 201)
+
+
+@operation(query=Page, answers={200: KeysPage})
+def list_keys(call: Call, id: str) -> Answer:  # noqa: A002
+    """List a project's API keys, expired and revoked ones too."""
+    project_id = _own_project(call, id)
+    return pages.plain(
+        call,
+        "api-keys",
+        lambda after, limit: call.database.run(lambda store: store.api_keys(project_id, after=after, limit=limit)),
+        lambda row: row["id"],
+        _shown,
+    )
+
+
+@operation(answers={200: ApiKey})
+def revoke(call: Call, id: str) -> Answer:  # noqa: A002
+    """Revoke an API key. It ends at once, save where a gateway remembers it for up to a minute. A repeat changes nothing."""
+    key_id = path_id("API key", id)
+    row = call.database.run(lambda store: store.revoke_key(call.project_id, key_id))
+    if row is None:
+        raise NotFound("API key", key_id)
+    return Answer(_shown(row))
+
+
+def _own_project(call: Call, id: str) -> str:  # noqa: A002
+    project_id = path_id("project", id)
+    if project_id != call.project_id:
+        raise NotFound("project", project_id)
+    return project_id
+
+
+def _shown(row: Row) -> Row:
+    return {name: instant(value) if name.endswith("_at") else value for name, value in row.items()}

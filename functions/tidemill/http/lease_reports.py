@@ -1,0 +1,170 @@
+"""What a running job says, under its lease. A lost lease is 409 and writes nothing; a job that the project does not have is 404."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Literal, Required, TypeVar
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from tidemill.domain import keys, limits
+from tidemill.domain.errors import LeaseLost, PayloadTooLarge
+from tidemill.domain.jobs import Lease, LogLine
+from tidemill.engine import claim, report
+from tidemill.http.fields import CLOSED, BigInt, Id, Instant, text_of
+from tidemill.http.job_detail import row_of
+from tidemill.http.jobs import bulk_answer, well_formed
+from tidemill.http.models.jobs import BulkOut, JobIn
+from tidemill.http.operation import Answer, Call, operation
+from tidemill.http.parameters import path_id
+from tidemill.http.validation import checked
+from tidemill.store.postgres import PostgresStore
+
+T = TypeVar("T")
+
+
+class TokenIn(TypedDict):
+    """The lease."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    lease_token: Id
+
+
+class ProgressIn(TypedDict, total=False):
+    """How far the job is. A longer message is cut."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    lease_token: Required[Id]
+    current: Required[BigInt]
+    total: BigInt | None
+    message: str | None
+
+
+class CheckpointIn(TypedDict, total=False):
+    """What the next attempt starts from."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    lease_token: Required[Id]
+    data: Required[Any]
+    cursor: Annotated[str, Field(max_length=1_000)] | None
+
+
+class OutputIn(TypedDict):
+    """A partial result."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    lease_token: Id
+    data: Any
+
+
+class LineIn(TypedDict):
+    """A line of the log. A longer message is cut."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    ts: Instant
+    level: Literal["debug", "info", "warning", "error"]
+    message: str
+
+
+class LinesIn(TypedDict):
+    """At most 500 lines."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    lease_token: Id
+    lines: Annotated[list[LineIn], Field(max_length=limits.LOG_LINES_PER_CALL)]
+
+
+class ChildrenIn(TypedDict):
+    """Jobs that stand or fall with the lease."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    lease_token: Id
+    jobs: Annotated[list[JobIn], Field(max_length=limits.BULK_JOBS)]
+
+
+class Started(TypedDict):
+    """When the job began."""
+
+    started_at: Instant
+
+
+class Stored(TypedDict):
+    """How many lines were stored: a job keeps 10,000."""
+
+    stored: int
+
+
+@operation(body=TokenIn, answers={200: Started}, cleans_text=True)
+def start(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+    """Begin a claimed job. A repeat answers when it began."""
+    began = _under_lease(call, id, claim.start)
+    return Answer({"started_at": text_of(began)})
+
+
+@operation(body=ProgressIn, answers={200: dict[str, Any]}, cleans_text=True)
+def progress(call: Call, id: str) -> Answer:  # noqa: A002
+    """Tell how far the job is."""
+    given = call.body
+    message = given.get("message")
+    message = message[: limits.PROGRESS_MESSAGE_CHARS] if message is not None else None
+    _under_lease(call, id, lambda store, lease: report.progress(store, lease, given["current"], given.get("total"), message))
+    return Answer({})
+
+
+@operation(body=CheckpointIn, answers={200: dict[str, Any]}, cleans_text=True)
+def checkpoint(call: Call, id: str) -> Answer:  # noqa: A002
+    """Store what the next attempt starts from."""
+    text = _limited("data", call.body["data"])
+    _under_lease(call, id, lambda store, lease: report.checkpoint(store, lease, text, call.body.get("cursor")))
+    return Answer({})
+
+
+@operation(body=OutputIn, answers={200: dict[str, Any]}, cleans_text=True)
+def output(call: Call, id: str) -> Answer:  # noqa: A002
+    """Store a partial result; the last one stays."""
+    text = _limited("data", call.body["data"])
+    _under_lease(call, id, lambda store, lease: report.output(store, lease, text))
+    return Answer({})
+
+
+@operation(body=LinesIn, answers={200: Stored}, cleans_text=True)
+def logs(call: Call, id: str) -> Answer:  # noqa: A002
+    """Store log lines in order."""
+    most = limits.LOG_MESSAGE_CHARS
+    lines = [LogLine(datetime.fromisoformat(line["ts"]), line["level"], line["message"][:most]) for line in call.body["lines"]]
+    return Answer({"stored": _under_lease(call, id, lambda store, lease: report.logs(store, lease, lines))})
+
+
+@operation(body=ChildrenIn, checks_body=False, answers={200: BulkOut})
+def children(call: Call, id: str) -> Answer:  # noqa: A002
+    """Create jobs that stand or fall with the lease: all of them, or none."""
+    given = call.body if isinstance(call.body, dict) else {}
+    shell = checked(ChildrenIn, {**given, "jobs": []} if isinstance(given.get("jobs"), list) else call.body)
+    assert call.raw is not None
+    jobs = well_formed(given["jobs"], call.raw)
+    call.body = shell
+    made = _under_lease(call, id, lambda store, lease: report.children(store, call.project_id, lease, jobs))
+    return bulk_answer(list(enumerate(made)), {})
+
+
+def _under_lease(call: Call, id: str, work: Callable[[PostgresStore, Lease], T]) -> T:  # noqa: A002
+    lease = Lease(path_id("job", id), call.body["lease_token"])
+
+    def guarded(store: PostgresStore) -> T:
+        try:
+            return work(store, lease)
+        except LeaseLost:
+            row_of(store, call.project_id, lease.job_id)  # NotFound if the project has no such job
+            raise
+
+    done: T = call.database.run(guarded)
+    return done
+
+
+def _limited(field: str, value: Any) -> str:
+    text = keys.compact_json(value)
+    if len(text.encode("utf-8", "surrogatepass")) > limits.RESULT_BYTES:
+        raise PayloadTooLarge(f"{field}: is over {limits.RESULT_BYTES:,} bytes: store large data elsewhere and keep where it is")
+    return text

@@ -1,0 +1,97 @@
+"""Workers as an operator sees and steers them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from tidemill.domain.errors import NotFound
+from tidemill.engine import worker as engine
+from tidemill.http import pages
+from tidemill.http.fields import CLOSED, Id, Instant
+from tidemill.http.job_view import Row, instant
+from tidemill.http.operation import Answer, Call, operation
+from tidemill.http.parameters import path_id
+from tidemill.http.queries import Page
+from tidemill.store.postgres import PostgresStore
+
+Command = Literal["quiet", "resume", "restart", "terminate"]
+
+
+class CommandIn(TypedDict):
+    """What the worker is to do at its next heartbeat."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    command: Command
+
+
+class Worker(TypedDict):
+    """A worker. `is_live`: seen within the length of its leases."""
+
+    id: Id
+    name: str
+    hostname: str
+    pid: int | None
+    version: str
+    queues: list[str]
+    job_types: list[str] | None
+    max_concurrency: int
+    lease_ms: int
+    status: Literal["running", "quiet", "draining", "stopped"]
+    command: Command | None
+    active_job_count: int
+    cpu_percent: float | None
+    memory_mb: float | None
+    started_at: Instant
+    last_seen_at: Instant
+    is_live: bool
+
+
+class WorkersPage(TypedDict):
+    """A page of workers in the order they came."""
+
+    items: list[Worker]
+    next_cursor: str | None
+
+
+@operation(query=Page, answers={200: WorkersPage})
+def list_workers(call: Call) -> Answer:
+    """List the workers, live and stale, with versions and load."""
+    return pages.plain(
+        call,
+        "workers",
+        lambda after, limit: call.database.run(lambda store: store.workers(call.project_id, after=after, limit=limit)),
+        lambda row: row["id"],
+        _shown,
+    )
+
+
+@operation(answers={200: Worker})
+def show(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+    """Show a worker."""
+    worker_id = path_id("worker", id)
+    return Answer(_shown(call.database.run(lambda store: _row(store, call.project_id, worker_id))))
+
+
+@operation(body=CommandIn, answers={200: Worker})
+def command(call: Call, id: str) -> Answer:  # noqa: A002
+    """Leave a command for a worker's next heartbeat; a later one takes its place."""
+    worker_id = path_id("worker", id)
+
+    def work(store: PostgresStore) -> Row:
+        engine.command(store, call.project_id, worker_id, call.body["command"])
+        return _row(store, call.project_id, worker_id)
+
+    return Answer(_shown(call.database.run(work)))
+
+
+def _row(store: PostgresStore, project_id: str, worker_id: str) -> Row:
+    found = store.workers(project_id, worker_id=worker_id)
+    if not found:
+        raise NotFound("worker", worker_id)
+    return found[0]
+
+
+def _shown(row: Row) -> Row:
+    return row | {name: instant(row[name]) for name in ("started_at", "last_seen_at")}

@@ -1,0 +1,61 @@
+"""A project with its default queue, and SQLAlchemy on the same database."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+from psycopg import Connection
+from sqlalchemy.orm import Session
+
+from harness.instance import Instance, running
+from tidemill.domain.jobs import ClaimedJob, ClaimRequest
+from tidemill.engine.claim import claim
+from tidemill.store.bootstrap import Founding, bootstrap
+from tidemill.store.postgres import PostgresStore
+
+WORKER = "01920000-0000-7000-8000-000000000001"
+
+
+@pytest.fixture
+def project(conn: Connection) -> str:
+    return bootstrap(conn, Founding(email="owner@example.com", password_hash="-")).project_id
+
+
+@pytest.fixture
+def engine(database: str) -> Iterator[sqlalchemy.Engine]:
+    made = sqlalchemy.create_engine(database.replace("postgresql://", "postgresql+psycopg://", 1))
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def session(engine: sqlalchemy.Engine) -> Iterator[Session]:
+    with Session(engine) as made:
+        yield made
+
+
+@pytest.fixture
+def caller(database: str) -> Iterator[Connection]:
+    """The application's own connection: psycopg's defaults, so a transaction begins with the first statement."""
+    with psycopg.connect(database) as made:
+        yield made
+        made.rollback()
+
+
+@pytest.fixture
+def claimable(conn: Connection, project: str) -> Any:
+    """What a worker gets at this moment, over a connection of its own."""
+
+    def look() -> list[ClaimedJob]:
+        return claim(PostgresStore(conn), ClaimRequest(project, WORKER, ["default"], 100))
+
+    return look
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """The real thing, one for the tests of a module."""
+    with (tmp_path_factory.mktemp("instance") / "log").open("wb") as log, running(log) as made:
+        yield made
