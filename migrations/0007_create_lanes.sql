@@ -32,6 +32,7 @@ create table tidemill.queue_lanes (
     constraint queue_lanes_blocked check ((blocked_by is null) = (blocked_since is null) and (blocked_by is null or not is_ready))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 create index queue_lanes_ready on tidemill.queue_lanes (queue_id, partition_key, priority desc, due_at, lane) where is_ready;
+create index queue_lanes_by_look on tidemill.queue_lanes (look_at);
 create index queue_lanes_waiting on tidemill.queue_lanes (queue_id, look_at) where not is_ready;
 create index queue_lanes_by_limit on tidemill.queue_lanes (limit_key) where blocked_by = 'concurrency_key';
 create index queue_lanes_by_rate on tidemill.queue_lanes (rate_class) where blocked_by = 'rate_class';

@@ -124,6 +124,344 @@ CREATE TYPE tidemill.worker_status AS ENUM (
     'stopped'
 );
 
+CREATE FUNCTION tidemill.claim_gated(p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamp with time zone) RETURNS TABLE(job_id uuid, lease_token uuid, attempt integer, fence bigint, priority smallint, run_at timestamp with time zone, lease_expires_at timestamp with time zone)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET jit TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue tidemill.queues;
+    v_worker text;
+    v_types text[];
+    v_room integer := p_limit;
+    v_max integer;
+    v_rule tidemill.saturation_rule;
+    v_clock double precision;
+    v_empty smallint[] := '{}';
+    v_row record;
+    v_rate tidemill.rate_classes;
+    v_tokens double precision;
+    v_spent double precision;
+    v_blocked text;
+    v_again timestamptz;
+    v_n integer;
+    v_count integer;
+    v_taken integer;
+    v_depth integer;
+    v_lanes bigint[];
+    v_levels smallint[];
+    v_parts text[];
+    v_wants integer[];
+    v_keys bigint[];
+    v_limits integer[];
+    v_locked boolean[];
+    v_special boolean;
+    v_limited boolean;
+    v_turn double precision;
+begin
+    if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
+        return;
+    end if;
+    select q.* into v_queue from tidemill.queues q where q.id = p_queue_id and not q.is_paused;
+    if not found then
+        return;
+    end if;
+
+    -- queue concurrency, and standing limits on the queue
+    v_max := v_queue.max_concurrency;
+    v_rule := v_queue.on_saturated;
+    for v_row in select c.max_concurrent, c.on_saturated from tidemill.concurrency_limits c where c.queue_id = p_queue_id loop
+        if v_max is null or v_row.max_concurrent < v_max then
+            v_max := v_row.max_concurrent;
+            v_rule := v_row.on_saturated;
+        end if;
+    end loop;
+    if v_max is not null then
+        select count(*) into v_count from (
+            select 1 from tidemill.job_leases l where l.queue_id = p_queue_id and l.traits & 128 <> 0 limit v_max + 1) x;
+        v_room := least(v_room, v_max - v_count);
+        if v_room <= 0 then
+            if v_rule = 'cancel_running' then
+                update tidemill.job_leases l set cancel_requested_at = v_now
+                where l.job_id = (
+                    select o.job_id from tidemill.job_leases o
+                    where o.queue_id = p_queue_id and o.traits & 128 <> 0 and o.cancel_requested_at is null
+                    order by o.priority, o.claimed_at limit 1 for update skip locked)
+                  and exists (select 1 from tidemill.job_queue_entries e where e.queue_id = p_queue_id and e.run_at <= v_now);
+            end if;
+            return;
+        end if;
+    end if;
+
+    -- what has come due, or is due for another look
+    for v_row in
+        update tidemill.queue_lanes l
+        set is_ready = true, blocked_by = null, blocked_since = null
+        where (l.queue_id, l.lane, l.priority) in (
+            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+            where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
+            order by w.look_at limit 500 for no key update skip locked)
+        returning l.partition_key
+    loop
+        perform tidemill.ready_partition(p_queue_id, v_row.partition_key);
+    end loop;
+    if exists (select 1 from tidemill.queue_levels v where v.queue_id = p_queue_id) then
+        perform tidemill.ready_partition(p_queue_id, '');
+    end if;
+    select w.name into v_worker from tidemill.workers w where w.id = p_worker_id;
+    v_types := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type is not null);
+
+    for v_round in 1..50 loop
+        exit when v_room <= 0;
+
+        -- whose turn it is, and how many each may take before the others' turns come
+        v_depth := greatest(1, ceil(2.0 * v_room / greatest(1, (select count(*) from (
+            select 1 from tidemill.queue_partitions p where p.queue_id = p_queue_id and p.is_ready limit v_room) x)))::integer);
+        with parts as materialized (
+            select p.partition_key, p.virtual_finish, p.weight
+            from tidemill.queue_partitions p
+            where p.queue_id = p_queue_id and p.is_ready
+            order by p.virtual_finish, p.partition_key
+            limit least(v_room, 500)
+        ), slots as (
+            select s.partition_key, count(*)::integer as n, min(s.finish) as turn
+            from (select p.partition_key, p.virtual_finish + j::double precision / p.weight as finish
+                  from parts p cross join generate_series(0, v_depth - 1) as j
+                  order by finish, p.partition_key limit v_room) s
+            group by s.partition_key
+        ), offered as (
+            -- each partition's best lanes, as many as it may take jobs; a lane of many gives as many as evens out
+            select s.partition_key, s.turn, c.lane, c.priority, c.limit_key, c.concurrency_limit, c.special, c.nth,
+                   least(c.per_lane, s.n - (c.nth - 1) * c.per_lane) as n
+            from slots s
+            cross join lateral (
+                select o.*, row_number() over (order by o.priority desc, o.due_at, o.lane)::integer as nth,
+                       ceil(s.n::numeric / count(*) over ())::integer as per_lane
+                from (
+                    (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
+                            l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types) as special
+                     from tidemill.queue_lanes l
+                     where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
+                       and (p_job_types is null or l.job_type = any(p_job_types))
+                     order by l.priority desc, l.due_at, l.lane limit s.n)
+                    union all
+                    (select 0::bigint, v.priority, h.run_at, null, null, false
+                     from tidemill.queue_levels v
+                     cross join lateral (
+                         select e.run_at from tidemill.job_queue_entries e
+                         where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+                         order by e.run_at limit 1) h
+                     where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
+                     order by v.priority desc limit 1)
+                ) o
+                order by o.priority desc, o.due_at, o.lane limit s.n
+            ) c
+        ), chosen as (
+            select f.*, row_number() over (partition by f.limit_key order by f.turn, f.nth) as of_limit from offered f where f.n > 0
+        )
+        select array_agg(c.lane order by c.turn, c.partition_key, c.nth), array_agg(c.priority order by c.turn, c.partition_key, c.nth),
+               array_agg(c.partition_key order by c.turn, c.partition_key, c.nth), array_agg(c.n order by c.turn, c.partition_key, c.nth),
+               array_agg(c.limit_key order by c.turn, c.partition_key, c.nth), array_agg(c.concurrency_limit order by c.turn, c.partition_key, c.nth),
+               bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
+        into v_lanes, v_levels, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
+        from chosen c where c.limit_key is null or c.of_limit = 1;
+        v_clock := coalesce(v_turn, v_clock);
+
+        -- partitions whose turn it is but which have nothing to give leave the circle until something readies them again
+        update tidemill.queue_partitions p set is_ready = false
+        where (p.queue_id, p.partition_key) in (
+            select i.queue_id, i.partition_key from (
+                select o.queue_id, o.partition_key from tidemill.queue_partitions o
+                where o.queue_id = p_queue_id and o.is_ready
+                order by o.virtual_finish, o.partition_key limit least(v_room, 500)) n
+            join tidemill.queue_partitions i on i.queue_id = n.queue_id and i.partition_key = n.partition_key
+            where not exists (select 1 from tidemill.queue_lanes l
+                              where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready)
+              and not (i.partition_key = any(coalesce(v_parts, '{}')))
+            for no key update of i skip locked);
+        exit when v_lanes is null and not found;
+        continue when v_lanes is null;
+
+        -- limits over all queues: lock first, count in the next statement, whose snapshot is younger than the lock
+        if v_limited then
+            v_locked := array(select v_keys[i] is null or pg_try_advisory_xact_lock(v_keys[i]) from generate_subscripts(v_lanes, 1) as i order by i);
+            v_wants := array(
+                select case when v_keys[i] is null then v_wants[i] when not v_locked[i] then 0
+                            else greatest(0, least(v_wants[i], v_limits[i] - (
+                                select count(*) from (select 1 from tidemill.job_leases l where l.limit_key = v_keys[i] limit v_limits[i]) x)::integer)) end
+                from generate_subscripts(v_lanes, 1) as i order by i);
+            update tidemill.queue_lanes l
+            set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
+                look_at = v_now + case when b.locked then interval '5 seconds' * (0.8 + 0.4 * random()) else interval '5 milliseconds' end
+            from (select v_lanes[i] as lane, v_levels[i] as priority, v_locked[i] as locked
+                  from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_wants[i] = 0) b
+            where l.queue_id = p_queue_id and l.lane = b.lane and l.priority = b.priority;
+        end if;
+
+        -- rate classes, standing limits of a job type, sticky workers: lane by lane
+        for v_row in
+            select i, l.rate_class, l.sticky_worker, l.job_type
+            from generate_subscripts(v_lanes, 1) as i
+            join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = v_lanes[i] and l.priority = v_levels[i]
+            where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types))
+            order by i
+        loop
+            v_blocked := null;
+            v_n := v_wants[v_row.i];
+            if v_blocked is null and v_row.job_type = any(v_types) then
+                if not pg_try_advisory_xact_lock(tidemill.limit_key(v_queue.project_id, v_row.job_type, e'\x1e' || 'type')) then
+                    v_blocked := 'concurrency_key';
+                    v_again := v_now + interval '5 milliseconds';
+                else
+                    v_n := least(v_n, (
+                        select min(c.max_concurrent - (
+                            select count(*) from tidemill.job_leases l join tidemill.jobs j on j.id = l.job_id
+                            where j.project_id = v_queue.project_id and j.job_type = v_row.job_type))
+                        from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type = v_row.job_type)::integer);
+                    if v_n <= 0 then
+                        v_blocked := 'concurrency_key';
+                        v_again := v_now + interval '1 second' * (0.8 + 0.4 * random());
+                    end if;
+                end if;
+            end if;
+            if v_blocked is null and v_row.rate_class is not null then
+                select r.* into v_rate from tidemill.rate_classes r
+                where r.project_id = v_queue.project_id and r.name = v_row.rate_class for no key update skip locked;
+                if found then
+                    v_tokens := tidemill.tokens_now(v_rate, v_now);
+                    select count(*), coalesce(sum(x.cost), 0) into v_count, v_spent
+                    from (select h.cost, sum(h.cost) over (order by h.run_at, h.job_id) as upto
+                          from (select coalesce(e.weight, 1) as cost, e.run_at, e.job_id from tidemill.job_queue_entries e
+                                where e.queue_id = p_queue_id and e.lane = v_lanes[v_row.i] and e.priority = v_levels[v_row.i] and e.run_at <= v_now
+                                order by e.run_at, e.job_id limit v_n) h) x
+                    -- a job dearer than the bucket passes when the bucket is full
+                    where x.upto <= v_tokens + 1e-9 or (x.upto = x.cost and v_tokens >= v_rate.burst);
+                    v_n := least(v_n, v_count);
+                    if v_n <= 0 then
+                        v_blocked := 'rate_class';
+                        v_again := case when v_rate.is_paused then v_now + interval '1 day'
+                            else greatest(coalesce(v_rate.closed_until, v_now), v_now + make_interval(secs => greatest(0.001,
+                                (least(v_rate.burst::double precision, coalesce((
+                                    select coalesce(e.weight, 1) from tidemill.job_queue_entries e
+                                    where e.queue_id = p_queue_id and e.lane = v_lanes[v_row.i] and e.priority = v_levels[v_row.i] and e.run_at <= v_now
+                                    order by e.run_at, e.job_id limit 1), 1)) - v_tokens) * v_rate.window_ms / v_rate."limit" / 1000.0))) end;
+                    else
+                        update tidemill.rate_classes r set tokens = v_tokens - v_spent, refilled_at = v_now
+                        where r.project_id = v_queue.project_id and r.name = v_row.rate_class;
+                    end if;
+                elsif exists (select 1 from tidemill.rate_classes r where r.project_id = v_queue.project_id and r.name = v_row.rate_class) then
+                    v_blocked := 'rate_class';
+                    v_again := v_now + interval '5 milliseconds';
+                end if;
+            end if;
+            if v_blocked is null and v_row.sticky_worker is not null and v_row.sticky_worker is distinct from v_worker
+               and exists (select 1 from tidemill.workers w
+                           where w.project_id = v_queue.project_id and w.name = v_row.sticky_worker and w.status in ('running', 'quiet')
+                             and w.last_seen_at > v_now - make_interval(secs => greatest(30, w.lease_ms / 1000.0))) then
+                v_blocked := 'sticky_worker';
+                v_again := v_now + interval '1 second';
+            end if;
+            if v_blocked is not null then
+                v_wants[v_row.i] := 0;
+                update tidemill.queue_lanes l
+                set is_ready = false, blocked_by = v_blocked, blocked_since = coalesce(l.blocked_since, v_now), look_at = v_again
+                where l.queue_id = p_queue_id and l.lane = v_lanes[v_row.i] and l.priority = v_levels[v_row.i];
+            else
+                v_wants[v_row.i] := v_n;
+            end if;
+        end loop;
+
+        -- take
+        v_taken := 0;
+        for v_row in
+            with want as materialized (
+                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_wants[i] as n
+                from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0
+            ), taken as (
+                delete from tidemill.job_queue_entries e
+                where e.ctid = any(array(
+                    select d.ctid from want w
+                    cross join lateral (
+                        select c.ctid from tidemill.job_queue_entries c
+                        where c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at <= v_now
+                          and (w.lane <> 0 or ((p_job_types is null and cardinality(v_types) = 0) or exists (
+                              select 1 from tidemill.jobs j where j.id = c.job_id
+                                and (p_job_types is null or j.job_type = any(p_job_types)) and not (j.job_type = any(v_types)))))
+                        order by c.run_at, c.job_id limit w.n for update skip locked) d))
+                returning e.lane, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
+            ), leased as (
+                insert into tidemill.job_leases (
+                    job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
+                    lease_ms, weight, lane, limit_key, partition_key)
+                select t.job_id, gen_random_uuid(), p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
+                       t.run_at, v_now, case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
+                       l.limit_key, l.partition_key
+                from taken t
+                cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
+                left join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = t.lane and l.priority = t.priority
+                returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at
+            ), begun as (
+                delete from tidemill.unique_holds h
+                where p_start and (h.project_id, h.kind, h.key) in (
+                    select u.project_id, u.kind, u.key from taken t
+                    join tidemill.unique_holds u on u.job_id = t.job_id and u.kind = 'unique'
+                    where t.traits & 2 <> 0 order by u.key for update of u)
+            ), charged as (
+                update tidemill.queue_partitions p
+                set virtual_finish = p.virtual_finish + c.cost / p.weight, served_at = v_now
+                from (select w.partition_key, sum(coalesce(t.weight, 1))::double precision as cost
+                      from taken t join want w on w.lane = t.lane and w.priority = t.priority group by w.partition_key) c
+                where p.queue_id = p_queue_id and p.partition_key = c.partition_key
+            )
+            select l.* from leased l
+        loop
+            v_taken := v_taken + 1;
+            job_id := v_row.job_id; lease_token := v_row.lease_token; attempt := v_row.attempt; fence := v_row.fence;
+            priority := v_row.priority; run_at := v_row.run_at; lease_expires_at := v_row.lease_expires_at;
+            return next;
+        end loop;
+        v_room := v_room - v_taken;
+
+        -- what the lanes look like after that; one that enqueuers hold is left as it is and looked at again
+        update tidemill.queue_lanes l
+        set due_at = h.run_at, is_ready = h.run_at <= v_now, look_at = h.run_at
+        from (
+            select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
+            join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
+            where k.queue_id = p_queue_id and v_wants[i] > 0
+            for no key update of k skip locked) f
+        cross join lateral (
+            select e.run_at from tidemill.job_queue_entries e
+            where e.queue_id = f.queue_id and e.lane = f.lane and e.priority = f.priority
+            order by e.run_at limit 1) h
+        where l.queue_id = f.queue_id and l.lane = f.lane and l.priority = f.priority;
+        delete from tidemill.queue_lanes l
+        where (l.queue_id, l.lane, l.priority) in (
+            select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
+            join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
+            where k.queue_id = p_queue_id and v_wants[i] > 0
+              and not exists (select 1 from tidemill.job_queue_entries e
+                              where e.queue_id = k.queue_id and e.lane = k.lane and e.priority = k.priority)
+            for update of k skip locked);
+        v_empty := v_empty || array(
+            select v_levels[i] from generate_subscripts(v_lanes, 1) as i
+            where v_lanes[i] = 0 and v_taken < v_wants[i]);
+        -- nothing came of a whole round though lanes seemed ready: somebody holds their rows; leave the rest to the next claim
+        exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0);
+    end loop;
+
+    if v_clock is not null then
+        insert into tidemill.queue_clocks as c (queue_id, virtual_time) values (p_queue_id, v_clock)
+        on conflict (queue_id) do update set virtual_time = greatest(c.virtual_time, excluded.virtual_time);
+    end if;
+end $$;
+
 CREATE FUNCTION tidemill.enqueue(project_id uuid, jobs jsonb) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean)
     LANGUAGE plpgsql
     AS $_$
@@ -193,6 +531,7 @@ declare
     v_states tidemill.job_status[];
     v_due uuid[];            -- queues that got a job that is due
     v_rung uuid[];           -- workers asleep on them
+    v_limited text[] := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type is not null);
 begin
     if jsonb_typeof(p_jobs) is distinct from 'array' then
         raise exception 'jobs must be a JSON array, not %', coalesce(jsonb_typeof(p_jobs), 'null') using errcode = 'TM422';
@@ -247,7 +586,7 @@ begin
             insert into tidemill.jobs as j (
                 id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
                 unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
-                concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, headers, tags,
+                concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, lane, headers, tags,
                 principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
                 batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until, scheduled_job_id, scheduled_for)
             select v_ids[r.ord], p_project_id, v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))],
@@ -267,7 +606,14 @@ begin
                    case when jsonb_typeof(r.concurrency) = 'object'
                         then coalesce(r.concurrency ->> 'key', r.payload ->> (r.concurrency ->> 'by')) end,
                    case when jsonb_typeof(r.concurrency) = 'object' then (r.concurrency ->> 'limit')::integer end,
-                   r.partition_key, coalesce(r.weight, 1), r.rate_class, r.sticky_worker, r.headers,
+                   r.partition_key, coalesce(r.weight, 1), r.rate_class, r.sticky_worker,
+                   case when r.concurrency is null and r.partition_key is null and r.rate_class is null and r.sticky_worker is null
+                             and not (r.job_type = any(v_limited)) then 0
+                        else tidemill.lane_of(r.job_type, case when jsonb_typeof(r.concurrency) = 'object' then (r.concurrency ->> 'limit')::integer end,
+                            case when jsonb_typeof(r.concurrency) = 'object'
+                                 then coalesce(r.concurrency ->> 'key', r.payload ->> (r.concurrency ->> 'by')) end,
+                            r.partition_key, r.rate_class, r.sticky_worker) end,
+                   r.headers,
                    case when cardinality(r.tags) > 0 then r.tags end,
                    left(coalesce(r.payload ->> 'principal_id', r.payload ->> 'principal', r.payload ->> 'user_id'), 255),
                    left(coalesce(r.payload ->> 'correlation_id', r.payload ->> 'request_id'), 255),
@@ -297,13 +643,10 @@ begin
                        coalesce(r.payload, case when p_jobs -> (r.ord - 1)::integer ? 'payload' then 'null'::jsonb else '{}' end) as body) u
             -- a case, because the planner takes a bare `is null` for one row in two hundred
             where case when v_fields[r.ord] is null then v_twins[r.ord] is null else false end
-            returning j.id, j.queue_id, j.priority, j.run_at, j.phase, tidemill.job_traits(j) as traits, j.weight,
-                      j.concurrency_limit, j.concurrency_key, j.partition_key, j.rate_class, j.sticky_worker
+            returning j.id, j.queue_id, j.lane, j.priority, j.run_at, j.phase, tidemill.job_traits(j) as traits, j.weight
         ), entered as (
-            insert into tidemill.job_queue_entries (
-                queue_id, priority, run_at, job_id, traits, weight, concurrency_limit, concurrency_key, partition_key, rate_class, sticky_worker)
-            select b.queue_id, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1), b.concurrency_limit, b.concurrency_key, b.partition_key,
-                   b.rate_class, b.sticky_worker
+            insert into tidemill.job_queue_entries (queue_id, lane, priority, run_at, job_id, traits, weight)
+            select b.queue_id, b.lane, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1)
             from born b where b.phase = 'moving'
         )
         select array_agg(b.id order by b.id), array_agg(case b.phase when 'cancelled' then 'cancelled' when 'waiting' then 'pending'
@@ -359,6 +702,49 @@ begin
         from unnest(v_ids, v_twins, v_known, v_fields, v_messages) with ordinality as u (id, twin, known, field, message, ord);
     end if;
 end $_$;
+
+CREATE FUNCTION tidemill.enter_lane() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_due timestamptz;
+    v_partition text;
+begin
+    for v_try in 1..10 loop
+        select l.due_at, l.partition_key into v_due, v_partition from tidemill.queue_lanes l
+        where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
+        if not found then
+            insert into tidemill.queue_lanes (
+                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
+            select new.queue_id, new.lane, new.priority, coalesce(j.partition_key, ''), j.job_type,
+                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
+                   j.concurrency_limit, j.rate_class, j.sticky_worker, new.run_at, new.run_at <= clock_timestamp(), new.run_at
+            from tidemill.jobs j where j.id = new.job_id
+            on conflict do nothing
+            returning partition_key into v_partition;
+            exit when found;
+        elsif v_due > new.run_at then
+            update tidemill.queue_lanes l
+            set due_at = least(l.due_at, new.run_at),
+                is_ready = l.is_ready or (l.blocked_by is null and new.run_at <= clock_timestamp()),
+                look_at = case when l.blocked_by is null then least(l.look_at, new.run_at) else l.look_at end
+            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
+            exit when found;
+        else
+            perform 1 from tidemill.queue_lanes l
+            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority and l.due_at <= new.run_at
+            for share;
+            exit when found;
+        end if;
+    end loop;
+    if v_partition is null then
+        raise exception 'a lane kept moving' using errcode = 'serialization_failure';
+    end if;
+    if new.run_at <= clock_timestamp() then
+        perform tidemill.ready_partition(new.queue_id, v_partition);
+    end if;
+    return null;
+end $$;
 
 CREATE FUNCTION tidemill.instant(given text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE
@@ -507,6 +893,7 @@ CREATE TABLE tidemill.jobs (
     weight integer DEFAULT 1 NOT NULL,
     rate_class tidemill.name,
     sticky_worker text,
+    lane bigint DEFAULT 0 NOT NULL,
     fingerprint bytea,
     headers jsonb,
     tags text[],
@@ -586,7 +973,7 @@ begin
     update tidemill.job_queue_entries e set traits = e.traits | 64
     from tidemill.jobs j
     where j.id = any(p_ids) and j.has_children
-      and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id;
+      and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id;
 
     delete from tidemill.unique_holds h using tidemill.jobs j
     where j.id = any(p_ids) and j.phase = 'cancelled' and h.job_id = j.id and h.kind = 'unique' and h.expires_at is null;
@@ -597,6 +984,14 @@ begin
           from tidemill.jobs j where j.id = any(p_ids) and j.batch_id is not null group by j.batch_id) m
     where b.id = m.batch_id;
 end $$;
+
+CREATE FUNCTION tidemill.lane_of(job_type text, concurrency_limit integer, concurrency_key text, partition_key text, rate_class text, sticky_worker text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN GREATEST((1)::bigint, (hashtextextended(concat_ws(''::text, job_type, COALESCE((concurrency_limit)::text, '-'::text), COALESCE(('='::text || concurrency_key), '-'::text), COALESCE(('='::text || partition_key), '-'::text), COALESCE(('='::text || rate_class), '-'::text), COALESCE(('='::text || sticky_worker), '-'::text)), (8710)::bigint) & '9223372036854775807'::bigint));
+
+CREATE FUNCTION tidemill.limit_key(project_id uuid, job_type text, key text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN hashtextextended(concat_ws(''::text, (project_id)::text, job_type, COALESCE(('='::text || key), '-'::text)), (4711)::bigint);
 
 CREATE FUNCTION tidemill.mark_parents(p_project_id uuid, p_parents uuid[]) RETURNS TABLE(parent uuid, standing text)
     LANGUAGE plpgsql
@@ -612,7 +1007,7 @@ begin
             update tidemill.job_queue_entries e set traits = e.traits | 64
             from tidemill.jobs j
             where j.id = any(p_parents) and j.project_id = p_project_id
-              and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+              and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
             returning e.job_id)
         select array_agg(m.job_id) into v_marked from marked m;
         v_seen := v_seen || v_marked;
@@ -639,6 +1034,27 @@ begin
         end if;
     end loop;
     raise exception 'the parents kept moving' using errcode = 'serialization_failure';
+end $$;
+
+CREATE FUNCTION tidemill.queue_lock(queue_id uuid) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN hashtextextended((queue_id)::text, (1789)::bigint);
+
+CREATE FUNCTION tidemill.ready_partition(p_queue_id uuid, p_partition text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+    for v_try in 1..5 loop
+        perform 1 from tidemill.queue_partitions p
+        where p.queue_id = p_queue_id and p.partition_key = p_partition and p.is_ready for share;
+        exit when found;
+        insert into tidemill.queue_partitions as p (queue_id, partition_key, virtual_finish, is_ready)
+        values (p_queue_id, p_partition, coalesce((select c.virtual_time from tidemill.queue_clocks c where c.queue_id = p_queue_id), 0), true)
+        on conflict (queue_id, partition_key) do update
+        set is_ready = true, virtual_finish = greatest(p.virtual_finish, excluded.virtual_finish)
+        where not p.is_ready;
+        exit when found;
+    end loop;
 end $$;
 
 CREATE FUNCTION tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) RETURNS boolean
@@ -881,6 +1297,25 @@ begin
         order by t.ord);
 end $$;
 
+CREATE TABLE tidemill.rate_classes (
+    project_id uuid NOT NULL,
+    name tidemill.name NOT NULL,
+    "limit" bigint NOT NULL,
+    window_ms bigint NOT NULL,
+    burst bigint NOT NULL,
+    tokens double precision DEFAULT 0 NOT NULL,
+    refilled_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    is_paused boolean DEFAULT false NOT NULL,
+    closed_until timestamp with time zone,
+    CONSTRAINT rate_classes_burst_check CHECK (((burst >= 1) AND (burst <= 1000000000))),
+    CONSTRAINT rate_classes_limit_check CHECK ((("limit" >= 1) AND ("limit" <= 1000000000))),
+    CONSTRAINT rate_classes_window_ms_check CHECK (((window_ms >= 1) AND (window_ms <= '2678400000'::bigint)))
+);
+
+CREATE FUNCTION tidemill.tokens_now(r tidemill.rate_classes, p_now timestamp with time zone) RETURNS double precision
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN ((r).is_paused OR COALESCE(((r).closed_until > p_now), false)) THEN (0)::double precision ELSE LEAST(((r).burst)::double precision, ((r).tokens + ((((GREATEST((0)::numeric, EXTRACT(epoch FROM (p_now - (r).refilled_at))) * 1000.0) * ((r)."limit")::numeric) / ((r).window_ms)::numeric))::double precision)) END;
+
 CREATE TABLE tidemill.queues (
     id uuid NOT NULL,
     project_id uuid NOT NULL,
@@ -944,6 +1379,34 @@ CREATE FUNCTION tidemill.uuid7(ticks bigint, salt uuid DEFAULT gen_random_uuid()
 CREATE FUNCTION tidemill.uuid7_ticks(at timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (floor((EXTRACT(epoch FROM at) * (4096000)::numeric)))::bigint;
+
+CREATE FUNCTION tidemill.wake_lanes(p_limit_keys bigint[], p_now timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lane record;
+    v_woken integer := 0;
+    v_key bigint;
+begin
+    foreach v_key in array p_limit_keys loop
+        perform pg_advisory_xact_lock(v_key);
+    end loop;
+    for v_lane in
+        update tidemill.queue_lanes l
+        set blocked_by = null, blocked_since = null, is_ready = l.due_at <= p_now, look_at = l.due_at
+        where (l.queue_id, l.lane, l.priority) in (
+            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+            where w.limit_key = any(p_limit_keys) and w.blocked_by = 'concurrency_key'
+            limit 1000 for update skip locked)
+        returning l.queue_id, l.partition_key, l.is_ready
+    loop
+        v_woken := v_woken + 1;
+        if v_lane.is_ready then
+            perform tidemill.ready_partition(v_lane.queue_id, v_lane.partition_key);
+        end if;
+    end loop;
+    return v_woken;
+end $$;
 
 CREATE TABLE tidemill.api_keys (
     id uuid NOT NULL,
@@ -1099,12 +1562,10 @@ CREATE TABLE tidemill.job_leases (
     lease_expires_at timestamp with time zone NOT NULL,
     lease_ms bigint NOT NULL,
     cancel_requested_at timestamp with time zone,
-    weight integer,
-    concurrency_limit integer,
-    concurrency_key text,
+    lane bigint DEFAULT 0 NOT NULL,
+    limit_key bigint,
     partition_key text,
-    rate_class text,
-    sticky_worker text,
+    weight integer,
     CONSTRAINT job_leases_attempt_check CHECK (((attempt >= 1) AND (attempt <= 1001))),
     CONSTRAINT job_leases_check CHECK ((lease_expires_at >= claimed_at)),
     CONSTRAINT job_leases_fence_check CHECK ((fence >= 1)),
@@ -1134,18 +1595,14 @@ ALTER TABLE tidemill.job_logs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 
 CREATE TABLE tidemill.job_queue_entries (
     queue_id uuid NOT NULL,
+    lane bigint DEFAULT 0 NOT NULL,
     priority smallint NOT NULL,
     run_at timestamp with time zone NOT NULL,
     job_id uuid NOT NULL,
     attempt_count integer DEFAULT 0 NOT NULL,
     fence bigint DEFAULT 0 NOT NULL,
     traits smallint DEFAULT 0 NOT NULL,
-    weight integer,
-    concurrency_limit integer,
-    concurrency_key text,
-    partition_key text,
-    rate_class text,
-    sticky_worker text
+    weight integer
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
@@ -1227,7 +1684,7 @@ CREATE VIEW tidemill.job_states AS
      JOIN tidemill.queues q ON ((q.id = j.queue_id)))
      LEFT JOIN tidemill.retry_policies p ON ((p.id = COALESCE(j.retry_policy_id, q.default_retry_policy_id))))
      LEFT JOIN tidemill.job_leases l ON ((l.job_id = j.id)))
-     LEFT JOIN tidemill.job_queue_entries e ON (((e.queue_id = j.queue_id) AND (e.priority = j.priority) AND (e.run_at = j.run_at) AND (e.job_id = j.id))))
+     LEFT JOIN tidemill.job_queue_entries e ON (((e.queue_id = j.queue_id) AND (e.lane = j.lane) AND (e.priority = j.priority) AND (e.run_at = j.run_at) AND (e.job_id = j.id))))
      LEFT JOIN tidemill.job_executions x ON (((x.job_id = j.id) AND (x.status = 'completed'::tidemill.execution_status))));
 
 CREATE TABLE tidemill.live_connections (
@@ -1304,6 +1761,12 @@ CREATE TABLE tidemill.quarantine (
     CONSTRAINT quarantine_reason_check CHECK ((length(reason) <= 200))
 );
 
+CREATE TABLE tidemill.queue_clocks (
+    queue_id uuid NOT NULL,
+    virtual_time double precision DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='50');
+
 CREATE TABLE tidemill.queue_counters (
     queue_id uuid NOT NULL,
     minute timestamp with time zone NOT NULL,
@@ -1313,6 +1776,27 @@ CREATE TABLE tidemill.queue_counters (
     failed bigint DEFAULT 0 NOT NULL,
     dead bigint DEFAULT 0 NOT NULL
 );
+
+CREATE TABLE tidemill.queue_lanes (
+    queue_id uuid NOT NULL,
+    lane bigint NOT NULL,
+    priority smallint NOT NULL,
+    partition_key text DEFAULT ''::text NOT NULL,
+    job_type text NOT NULL,
+    limit_key bigint,
+    concurrency_limit integer,
+    rate_class text,
+    sticky_worker text,
+    due_at timestamp with time zone NOT NULL,
+    is_ready boolean NOT NULL,
+    look_at timestamp with time zone NOT NULL,
+    blocked_by text,
+    blocked_since timestamp with time zone,
+    CONSTRAINT queue_lanes_blocked CHECK ((((blocked_by IS NULL) = (blocked_since IS NULL)) AND ((blocked_by IS NULL) OR (NOT is_ready)))),
+    CONSTRAINT queue_lanes_blocked_by_check CHECK ((blocked_by = ANY (ARRAY['concurrency_key'::text, 'rate_class'::text, 'sticky_worker'::text]))),
+    CONSTRAINT queue_lanes_lane_check CHECK ((lane > 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
 CREATE TABLE tidemill.queue_levels (
     queue_id uuid NOT NULL,
@@ -1324,10 +1808,12 @@ CREATE TABLE tidemill.queue_partitions (
     partition_key text NOT NULL,
     weight integer DEFAULT 1 NOT NULL,
     virtual_finish double precision DEFAULT 0 NOT NULL,
-    waiting_since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT queue_partitions_partition_key_check CHECK (((length(partition_key) >= 1) AND (length(partition_key) <= 255))),
+    is_ready boolean DEFAULT false NOT NULL,
+    served_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT queue_partitions_partition_key_check CHECK ((length(partition_key) <= 255)),
     CONSTRAINT queue_partitions_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
-);
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
 CREATE TABLE tidemill.queue_samples (
     queue_id uuid NOT NULL,
@@ -1345,21 +1831,6 @@ CREATE UNLOGGED TABLE tidemill.queue_sleepers (
     since timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
-CREATE TABLE tidemill.rate_classes (
-    project_id uuid NOT NULL,
-    name tidemill.name NOT NULL,
-    "limit" bigint NOT NULL,
-    window_ms bigint NOT NULL,
-    burst bigint NOT NULL,
-    tokens double precision DEFAULT 0 NOT NULL,
-    refilled_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    is_paused boolean DEFAULT false NOT NULL,
-    closed_until timestamp with time zone,
-    CONSTRAINT rate_classes_burst_check CHECK (((burst >= 1) AND (burst <= 1000000000))),
-    CONSTRAINT rate_classes_limit_check CHECK ((("limit" >= 1) AND ("limit" <= 1000000000))),
-    CONSTRAINT rate_classes_window_ms_check CHECK (((window_ms >= 1) AND (window_ms <= '2678400000'::bigint)))
-);
-
 CREATE TABLE tidemill.schedule_events (
     id bigint NOT NULL,
     scheduled_job_id uuid NOT NULL,
@@ -1368,8 +1839,8 @@ CREATE TABLE tidemill.schedule_events (
     reason text,
     job_id uuid,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT schedule_events_kind_check CHECK ((kind = ANY (ARRAY['fired'::text, 'skipped'::text, 'error'::text]))),
-    CONSTRAINT schedule_events_reason_check CHECK ((length(reason) <= 200))
+    CONSTRAINT schedule_events_kind_check CHECK ((kind = ANY (ARRAY['fired'::text, 'skipped'::text, 'cancelled'::text, 'error'::text]))),
+    CONSTRAINT schedule_events_reason_check CHECK ((length(reason) <= 500))
 );
 
 ALTER TABLE tidemill.schedule_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -1402,7 +1873,9 @@ CREATE TABLE tidemill.scheduled_jobs (
     starts_at timestamp with time zone,
     ends_at timestamp with time zone,
     jitter_ms bigint DEFAULT 0 NOT NULL,
+    anchor_at timestamp with time zone DEFAULT date_trunc('second'::text, clock_timestamp()) NOT NULL,
     zone_data_release text,
+    declared_by text,
     error text,
     note text,
     next_run_at timestamp with time zone,
@@ -1411,6 +1884,7 @@ CREATE TABLE tidemill.scheduled_jobs (
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT scheduled_jobs_backfill_limit_check CHECK (((backfill_limit >= 0) AND (backfill_limit <= 1000))),
     CONSTRAINT scheduled_jobs_cron_expression_check CHECK (((length(cron_expression) >= 1) AND (length(cron_expression) <= 256))),
+    CONSTRAINT scheduled_jobs_declared_by_check CHECK (((length(declared_by) >= 1) AND (length(declared_by) <= 200))),
     CONSTRAINT scheduled_jobs_error_check CHECK ((length(error) <= 2000)),
     CONSTRAINT scheduled_jobs_every_ms_check CHECK (((every_ms >= 1000) AND (every_ms <= '315360000000'::bigint))),
     CONSTRAINT scheduled_jobs_jitter_ms_check CHECK (((jitter_ms >= 0) AND (jitter_ms <= 86400000))),
@@ -1552,7 +2026,7 @@ ALTER TABLE ONLY tidemill.job_logs
     ADD CONSTRAINT job_logs_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidemill.job_queue_entries
-    ADD CONSTRAINT job_queue_entries_pkey PRIMARY KEY (queue_id, priority, run_at, job_id);
+    ADD CONSTRAINT job_queue_entries_pkey PRIMARY KEY (queue_id, lane, priority, run_at, job_id);
 
 ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -1581,8 +2055,14 @@ ALTER TABLE ONLY tidemill.projects
 ALTER TABLE ONLY tidemill.quarantine
     ADD CONSTRAINT quarantine_pkey PRIMARY KEY (project_id, fingerprint);
 
+ALTER TABLE ONLY tidemill.queue_clocks
+    ADD CONSTRAINT queue_clocks_pkey PRIMARY KEY (queue_id);
+
 ALTER TABLE ONLY tidemill.queue_counters
     ADD CONSTRAINT queue_counters_pkey PRIMARY KEY (queue_id, minute);
+
+ALTER TABLE ONLY tidemill.queue_lanes
+    ADD CONSTRAINT queue_lanes_pkey PRIMARY KEY (queue_id, lane, priority);
 
 ALTER TABLE ONLY tidemill.queue_levels
     ADD CONSTRAINT queue_levels_pkey PRIMARY KEY (queue_id, priority);
@@ -1651,6 +2131,8 @@ CREATE INDEX api_keys_by_project ON tidemill.api_keys USING btree (project_id, i
 
 CREATE INDEX audit_log_by_project ON tidemill.audit_log USING btree (project_id, id);
 
+CREATE INDEX concurrency_limits_by_queue ON tidemill.concurrency_limits USING btree (queue_id) WHERE (queue_id IS NOT NULL);
+
 CREATE INDEX dead_letter_queue_by_job ON tidemill.dead_letter_queue USING btree (job_id);
 
 CREATE INDEX dead_letter_queue_open ON tidemill.dead_letter_queue USING btree (project_id, moved_at, id) WHERE (NOT resolved);
@@ -1669,6 +2151,10 @@ CREATE INDEX job_executions_kept ON tidemill.job_executions USING btree (retenti
 
 CREATE INDEX job_leases_by_expiry ON tidemill.job_leases USING btree (lease_expires_at);
 
+CREATE INDEX job_leases_by_limit ON tidemill.job_leases USING btree (limit_key) WHERE (limit_key IS NOT NULL);
+
+CREATE INDEX job_leases_gated ON tidemill.job_leases USING btree (queue_id, priority, claimed_at) WHERE (((traits)::integer & 128) <> 0);
+
 CREATE INDEX job_logs_by_job ON tidemill.job_logs USING btree (job_id, id);
 
 CREATE INDEX jobs_by_batch ON tidemill.jobs USING btree (batch_id, id) WHERE (batch_id IS NOT NULL);
@@ -1681,6 +2167,8 @@ CREATE INDEX jobs_by_fingerprint ON tidemill.jobs USING btree (project_id, finge
 
 CREATE INDEX jobs_by_idempotency_key ON tidemill.jobs USING btree (project_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 
+CREATE UNIQUE INDEX jobs_by_occurrence ON tidemill.jobs USING btree (scheduled_job_id, scheduled_for) WHERE ((scheduled_job_id IS NOT NULL) AND (scheduled_for IS NOT NULL) AND (phase <> 'cancelled'::tidemill.job_phase));
+
 CREATE INDEX jobs_by_phase ON tidemill.jobs USING btree (project_id, phase, id) WHERE (phase <> 'moving'::tidemill.job_phase);
 
 CREATE INDEX jobs_by_principal ON tidemill.jobs USING btree (project_id, principal_id, id) WHERE (principal_id IS NOT NULL);
@@ -1689,7 +2177,7 @@ CREATE INDEX jobs_by_project ON tidemill.jobs USING btree (project_id, id);
 
 CREATE INDEX jobs_by_retention ON tidemill.jobs USING btree (retention_until) WHERE (finalized_at IS NOT NULL);
 
-CREATE INDEX jobs_by_schedule ON tidemill.jobs USING btree (scheduled_job_id, scheduled_for) WHERE (scheduled_job_id IS NOT NULL);
+CREATE INDEX jobs_by_schedule ON tidemill.jobs USING btree (scheduled_job_id, id) WHERE (scheduled_job_id IS NOT NULL);
 
 CREATE INDEX live_connections_by_project ON tidemill.live_connections USING btree (project_id);
 
@@ -1701,7 +2189,19 @@ CREATE INDEX organization_members_by_user ON tidemill.organization_members USING
 
 CREATE INDEX queue_counters_by_minute ON tidemill.queue_counters USING btree (minute);
 
-CREATE INDEX queue_partitions_by_turn ON tidemill.queue_partitions USING btree (queue_id, virtual_finish);
+CREATE INDEX queue_lanes_by_limit ON tidemill.queue_lanes USING btree (limit_key) WHERE (blocked_by = 'concurrency_key'::text);
+
+CREATE INDEX queue_lanes_by_look ON tidemill.queue_lanes USING btree (look_at);
+
+CREATE INDEX queue_lanes_by_rate ON tidemill.queue_lanes USING btree (rate_class) WHERE (blocked_by = 'rate_class'::text);
+
+CREATE INDEX queue_lanes_ready ON tidemill.queue_lanes USING btree (queue_id, partition_key, priority DESC, due_at, lane) WHERE is_ready;
+
+CREATE INDEX queue_lanes_waiting ON tidemill.queue_lanes USING btree (queue_id, look_at) WHERE (NOT is_ready);
+
+CREATE INDEX queue_partitions_by_turn ON tidemill.queue_partitions USING btree (queue_id, virtual_finish, partition_key) WHERE is_ready;
+
+CREATE INDEX queue_partitions_idle ON tidemill.queue_partitions USING btree (served_at) WHERE (NOT is_ready);
 
 CREATE INDEX queue_samples_by_time ON tidemill.queue_samples USING btree (at);
 
@@ -1709,7 +2209,9 @@ CREATE INDEX queue_sleepers_by_worker ON tidemill.queue_sleepers USING btree (wo
 
 CREATE INDEX schedule_events_by_schedule ON tidemill.schedule_events USING btree (scheduled_job_id, id);
 
-CREATE INDEX scheduled_jobs_due ON tidemill.scheduled_jobs USING btree (next_run_at) WHERE (is_active AND (next_run_at IS NOT NULL));
+CREATE INDEX scheduled_jobs_by_release ON tidemill.scheduled_jobs USING btree (zone_data_release, id) WHERE is_active;
+
+CREATE INDEX scheduled_jobs_due ON tidemill.scheduled_jobs USING btree (next_run_at, id) WHERE (is_active AND (next_run_at IS NOT NULL));
 
 CREATE INDEX sessions_by_expiry ON tidemill.sessions USING btree (expires_at);
 
@@ -1728,6 +2230,8 @@ CREATE INDEX worker_heartbeats_by_worker ON tidemill.worker_heartbeats USING btr
 CREATE INDEX workers_by_project ON tidemill.workers USING btree (project_id, id);
 
 CREATE INDEX workers_by_seen ON tidemill.workers USING btree (last_seen_at);
+
+CREATE TRIGGER enter_lane AFTER INSERT ON tidemill.job_queue_entries FOR EACH ROW WHEN ((new.lane <> 0)) EXECUTE FUNCTION tidemill.enter_lane();
 
 ALTER TABLE ONLY tidemill.api_keys
     ADD CONSTRAINT api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
@@ -1758,6 +2262,12 @@ ALTER TABLE ONLY tidemill.projects
 
 ALTER TABLE ONLY tidemill.quarantine
     ADD CONSTRAINT quarantine_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.queue_clocks
+    ADD CONSTRAINT queue_clocks_queue_id_fkey FOREIGN KEY (queue_id) REFERENCES tidemill.queues(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.queue_lanes
+    ADD CONSTRAINT queue_lanes_queue_id_fkey FOREIGN KEY (queue_id) REFERENCES tidemill.queues(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY tidemill.queue_levels
     ADD CONSTRAINT queue_levels_queue_id_fkey FOREIGN KEY (queue_id) REFERENCES tidemill.queues(id) ON DELETE CASCADE;

@@ -11,6 +11,11 @@ with levels as materialized (
           and e.run_at > coalesce(%(now)s::timestamptz, statement_timestamp()) - interval '90 seconds'
         limit %(limit)s::integer
     ) d
+    union all
+    (select l.queue_id from tidemill.queue_lanes l
+     where l.look_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
+       and l.look_at > coalesce(%(now)s::timestamptz, statement_timestamp()) - interval '90 seconds'
+     limit %(limit)s::integer)
     limit %(limit)s::integer
 ), rung as (
     delete from tidemill.queue_sleepers s
