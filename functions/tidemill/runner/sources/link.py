@@ -85,8 +85,6 @@ class Link:
             settings = {**CONNECT, "prepare_threshold": 0, "application_name": "tidemill-worker"}
             self.conn = psycopg.connect(self._dsn(), **settings)
             self.conn.cursor_factory = BinaryCursor
-            # A plan made for unknown values costs nothing per call and looks rows up by key, which is right at any size of the tables.
-            self.conn.execute("set plan_cache_mode = force_generic_plan")
             self.conn.execute(PLANS)
             self._store = RunnerStore(self.conn)
             if self._on_connect is not None:
