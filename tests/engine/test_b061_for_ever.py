@@ -93,7 +93,8 @@ def test_b061_max_attempts_has_an_upper_bound_at_the_door(mill: Mill, bad: int) 
 
 
 BAD_POLICIES: list[object] = [
-    {"max_attempts": 2.5}, {"max_attempts": 0}, {"max_attempts": 10**9}, {"strategy": "never"}, {"base_delay_ms": -1}, {"base_delay_ms": 10**400},
+    {"max_attempts": 2.5}, {"max_attempts": 0}, {"max_attempts": 10**9}, {"strategy": "never"}, {"base_delay_ms": -1},
+    {"base_delay_ms": 10**400},
     {"multiplier": 0.5}, {"max_delay_ms": "1"}, {"jitter": 1}, {"surprise": 1}, 7, [], True,
 ]  # fmt: skip
 

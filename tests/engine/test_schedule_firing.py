@@ -1,12 +1,12 @@
 """Firing: what becomes of occurrences that are due, missed, ahead, or met by an unfinished predecessor."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from harness.mill import DAY, H, M, Mill, S
-from harness.schedules import at, fire, finish_all, jobs, occurrences, put, show, told
-from tidemill.domain.schedule import OnMissed, Overlap
+from harness.schedules import at, finish_all, fire, jobs, occurrences, put, show, told
+from tidemill.domain.schedule import OnMissed, Overlap, jitter
 from tidemill.engine import schedules
 
 NOW = at("2030-01-01 09:59:30")
@@ -56,10 +56,6 @@ def test_jitter_delays_a_run_by_the_same_amount_whoever_reckons(mill: Mill) -> N
     fire(mill, NOW)
     first = jobs(mill, "spread")[0]
     assert first["scheduled_for"].startswith("2030-01-01T10:00:00")
-    from datetime import datetime
-
-    from tidemill.domain.schedule import jitter
-
     delay = datetime.fromisoformat(first["run_at"]) - TEN
     assert delay == jitter(show(mill, "spread", NOW).id, TEN, 30_000)
     assert timedelta(0) <= delay < 30 * S
@@ -196,7 +192,7 @@ def test_a_trigger_makes_one_job_now_and_moves_nothing(mill: Mill) -> None:
 def test_new_zone_data_moves_the_next_run_and_fires_nothing(mill: Mill) -> None:
     put(mill, "berlin", NOW, cron="0 12 * * *", timezone="Europe/Berlin")  # 11:00 UTC in winter
     mill.conn.execute("update tidemill.scheduled_jobs set next_run_at = %s, zone_data_release = '2001a'", [TEN])
-    assert fire(mill, NOW) | {"recomputed": 1, "fired": 0} == fire(mill, NOW) | {"recomputed": 1, "schedules": 0, "skipped": 0, "broken": 0}
+    assert fire(mill, NOW) == {"recomputed": 1, "schedules": 0, "fired": 0, "skipped": 0, "broken": 0}
     assert show(mill, "berlin", NOW).next_run_at == TEN + H
     assert not jobs(mill, "berlin")
 
@@ -231,7 +227,7 @@ def test_new_zone_data_does_not_lose_an_overdue_run(mill: Mill) -> None:
 def test_a_schedule_made_by_sql_without_more_than_the_seed_columns_fires(mill: Mill) -> None:
     mill.conn.execute(
         "insert into tidemill.scheduled_jobs (id, project_id, queue_id, name, cron_expression, timezone, job_type, next_run_at)"
-        " select gen_random_uuid(), project_id, id, 'by sql', '0 10 * * *', 'UTC', 't', %s from tidemill.queues".replace(
+        " select gen_random_uuid(), project_id, id, 'by-sql', '0 10 * * *', 'UTC', 't', %s from tidemill.queues".replace(
             "by sql", "by-sql"
         ),
         [TEN],

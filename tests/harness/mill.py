@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,11 @@ ORPHANS = (
     "select 'level', o.job_id::text from tidemill.job_queue_entries o"
     " where not exists (select from tidemill.queue_levels l where l.queue_id = o.queue_id and l.priority = o.priority)",
 )
+
+
+def scaled(rounds: int) -> int:
+    """How often a race is run: `rounds`, times PROOF_SCALE where somebody has the time."""
+    return rounds * int(os.environ.get("PROOF_SCALE", "1"))
 
 
 def uuid7() -> str:

@@ -6,7 +6,7 @@ Lock order: schedule → entries → jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -74,7 +74,9 @@ def edit(store: ScheduleStore, project_id: str, name: str, change: Callable[[Spe
     """The schedule with `change` applied to what is stored. Invalid or NotFound: nothing is changed."""
     with store.transaction():
         before = _locked(store, project_id, name)
-        _replace(store, before, _completed(change(before.spec)), None, store.clock(now=now))
+        wanted = change(before.spec)
+        _refuse_lost([field for field in before.lost if wanted.job.get(field) is None])
+        _replace(store, before, _completed(wanted), None, store.clock(now=now))
     return _seen(store, project_id, name, now)
 
 
@@ -112,7 +114,7 @@ def trigger(store: ScheduleStore, project_id: str, name: str, *, now: datetime |
     with store.transaction():
         schedule = _locked(store, project_id, name)
         at = store.clock(now=now)
-        _refuse_lost(schedule)
+        _refuse_lost(schedule.lost)
         made = enqueue(store, project_id, [job_of(schedule, at, is_occurrence=False)], now=now)[0]
         reason = f"by hand; job {made.job_id} answered for its unique key" if made.deduplicated else "by hand"
         noted(store, [Event(schedule.id, at, "skipped" if made.deduplicated else "fired", reason, made.job_id)], keep=EVENTS_KEPT, now=now)
@@ -233,10 +235,11 @@ def _needed(store: ScheduleStore, schedule: Schedule, at: datetime) -> Needs:
     return needs
 
 
-def _refuse_lost(schedule: Schedule) -> None:
-    if schedule.lost:
+def _refuse_lost(lost: Sequence[str]) -> None:
+    """Invalid if something is gone that its jobs need: nothing is put in its place silently."""
+    if lost:
         raise Invalid(
-            [Fault(("job", field), f"the {field.replace('_', ' ')} of this schedule is gone: edit the schedule") for field in schedule.lost]
+            [Fault(("job", field), f"the {field.replace('_', ' ')} of this schedule is gone: name one that exists") for field in lost]
         )
 
 

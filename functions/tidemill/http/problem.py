@@ -55,7 +55,7 @@ def body_of(error: TidemillError, request_id: str) -> str:
     if isinstance(error, Invalid):
         problem["errors"] = [{"loc": list(fault.loc), "msg": fault.msg} for fault in error.faults[:MOST_ERRORS]]
         problem["detail"] = f"{dotted(error.faults[0].loc)}: {error.faults[0].msg}" if error.faults else error.detail
-    for name in ("job_id", "holder_id", "state"):
+    for name in ("job_id", "holder_id", "state", "part", "hint"):
         if isinstance(value := getattr(error, name, None), str):
             problem[name] = value
     return json.dumps(problem, ensure_ascii=True, separators=(",", ":"))

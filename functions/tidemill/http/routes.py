@@ -6,7 +6,7 @@ Infrastructure, local server, authorisation, OpenAPI document and tests all read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -94,13 +94,26 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/retry-policies/{name}", "admin", (R, A), "retry_policies:show"),
     Route("PATCH", "/v1/retry-policies/{name}", "admin", (A,), "retry_policies:edit"),
     Route("DELETE", "/v1/retry-policies/{name}", "admin", (A,), "retry_policies:delete"),
+    Route("GET", "/v1/schedules", "admin", (R, O, A), "schedules:list_schedules"),
+    Route("POST", "/v1/schedules/preview", "admin", (R, O, A), "schedules:preview_timing"),
+    Route("PUT", "/v1/schedules/{name}", "admin", (A,), "schedules:put"),
+    Route("GET", "/v1/schedules/{name}", "admin", (R, O, A), "schedules:show"),
+    Route("PATCH", "/v1/schedules/{name}", "admin", (A,), "schedules:edit"),
+    Route("DELETE", "/v1/schedules/{name}", "admin", (A,), "schedules:delete"),
+    Route("POST", "/v1/schedules/{name}/pause", "admin", (O, A), "schedules:pause"),
+    Route("POST", "/v1/schedules/{name}/resume", "admin", (O, A), "schedules:resume"),
+    Route("POST", "/v1/schedules/{name}/trigger", "admin", (O, A), "schedules:trigger"),
+    Route("GET", "/v1/schedules/{name}/events", "admin", (R, O, A), "schedules:events"),
+    Route("GET", "/v1/schedules/{name}/preview", "admin", (R, O, A), "schedules:preview"),
     Route("POST", "/v1/tick", "scheduler", (A,), "ticks:tick"),
 )
 
-NAMED: Final = ("queues", "retry-policies")
-"""Collections whose members are found by a name that may hold slashes; `VERBS` may follow the name."""
-
-VERBS: Final = ("pause", "resume")
+VERBS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "queues": {"POST": ("pause", "resume")},
+    "retry-policies": {},
+    "schedules": {"POST": ("pause", "resume", "trigger"), "GET": ("events", "preview")},
+}
+"""Collections whose members are found by a name that may hold slashes: what may follow the name, by method."""
 
 
 def of(function: str) -> Iterator[Route]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,7 @@ def openapi(_: Call) -> Answer:
 
 
 def _tzdata() -> str:
-    """The release of the time zone data that this code was installed with."""
-    try:
-        return version("tzdata")
-    except PackageNotFoundError:
-        return "unknown"
+    """The IANA release of the time zone data that comes with this code, such as 2026c."""
+    from tidemill.domain.cron import zone_data_release
+
+    return zone_data_release()

@@ -17,6 +17,14 @@ from tidemill.store.sleepers import Sleepers
 
 T = TypeVar("T")
 
+PLANS = (
+    "select set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false),"
+    " set_config('jit', 'off', false)"
+)
+"""Statements are planned once and kept, also where a queue was empty then and is not now: so never by reading a whole table,
+which looked cheap at the time. Planning anew takes longer than a small batch does.
+"""
+
 
 class BinaryCursor(psycopg.Cursor[Any]):
     """Results in binary, which costs less to read."""
@@ -77,8 +85,7 @@ class Link:
             settings = {**CONNECT, "prepare_threshold": 0, "application_name": "tidemill-worker"}
             self.conn = psycopg.connect(self._dsn(), **settings)
             self.conn.cursor_factory = BinaryCursor
-            # A plan made for unknown values costs nothing per call and looks rows up by key, which is right at any size of the tables.
-            self.conn.execute("set plan_cache_mode = force_generic_plan")
+            self.conn.execute(PLANS)
             self._store = RunnerStore(self.conn)
             if self._on_connect is not None:
                 self._on_connect(self.conn)

@@ -41,6 +41,7 @@ from tidemill.engine import worker as workers
 from tidemill.runner.sources.link import Link
 
 STRAYS = 1_000
+BEAT_MS = 5_000
 CLAIM_SESSION = "set synchronous_commit = off"
 
 
@@ -68,13 +69,14 @@ class PostgresSource:
             self._project_id = self._acks.run(lambda store: _project(store.projects(self._given_project), self._given_project))
         worker_id, project_id = _uuid7(), self._project_id
         self._known_queues(registration)
-        registered = self._acks.run(lambda store: workers.register(store, project_id, worker_id, registration))
+        made = self._acks.run(lambda store: workers.register(store, project_id, worker_id, registration))
         self._claims.drop()
         self._worker_id = worker_id
         self._request = ClaimRequest(
             project_id, worker_id, tuple(registration.queues), 0, job_types=registration.job_types, lease_ms=registration.lease_ms
         )
-        return registered
+        # A beat costs little here, and it is how a cancel is heard.
+        return Registered(worker_id, min(made.heartbeat_interval_ms, BEAT_MS), made.lease_ms)
 
     def claim(self, limit: int) -> list[ClaimedJob]:
         known = self._request
