@@ -9,17 +9,18 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import psycopg
 
 from tidemill.config import Settings
 from tidemill.domain import api_keys
-from tidemill.http import paths, routes
+from tidemill.http import routes
 from tidemill.http.app import App
 from tidemill.http.authorize import Authorizer
 from tidemill.http.dispatch import Dispatcher
+from tidemill.http.problem import STATUSES
 from tidemill.http.request import Request
 from tidemill.store.bootstrap import SCOPES, Founding, bootstrap
 from tidemill.store.database import Database
@@ -112,6 +113,21 @@ def event_rest(
     }
 
 
+def checked(reply: Reply) -> Reply:
+    """The reply; every failure in it has the one shape that API.md gives failures."""
+    if reply.status >= 400:
+        assert reply.headers["content-type"] == "application/problem+json"
+        if reply.text:  # HEAD has none
+            problem = reply.json
+            assert {"type", "title", "status", "detail", "code", "errors", "request_id"} <= problem.keys()
+            assert problem["status"] == reply.status
+            assert problem["request_id"] == reply.headers["x-request-id"]
+            assert all(error.keys() == {"loc", "msg"} for error in problem["errors"])
+            assert STATUSES[problem["code"]][0] == reply.status
+        assert reply.status != 503 or int(reply.headers["retry-after"]) > 0
+    return reply
+
+
 class Gateway:
     """All handlers over one database, each with a Dispatcher of its own, as in as many Lambda environments."""
 
@@ -144,6 +160,40 @@ class Gateway:
     def post(self, path: str, body: Any = None, **more: Any) -> Reply:
         return self.request("POST", path, body, **more)
 
+    def worker(self, *queues: str, **more: Any) -> str:
+        """A new worker's id."""
+        worker_id: str = self.post("/v1/workers", {"name": "w", "queues": list(queues) or ["default"], **more}).json["worker_id"]
+        return worker_id
+
+    def enqueue(self, job_type: str = "t", **fields: Any) -> str:
+        """A new job's id."""
+        reply = self.post("/v1/jobs", {"job_type": job_type, **fields})
+        assert reply.status == 201, reply.text
+        job_id: str = reply.json["job"]["id"]
+        return job_id
+
+    def claim(self, worker_id: str | None = None, **fields: Any) -> list[dict[str, Any]]:
+        """Claimed jobs."""
+        body = {"worker_id": worker_id or str(uuid4()), "queues": ["default"], "limit": 100, **fields}
+        reply = self.post("/v1/claims", body)
+        assert reply.status == 200, reply.text
+        jobs: list[dict[str, Any]] = reply.json["jobs"]
+        return jobs
+
+    def ack(self, job: Mapping[str, Any], outcome: str, **fields: Any) -> dict[str, Any]:
+        """What the one ack answers."""
+        item = {"job_id": job["id"], "lease_token": job["lease_token"], "outcome": outcome, **fields}
+        reply = self.post("/v1/acks", {"acks": [item]})
+        assert reply.status == 200, reply.text
+        result: dict[str, Any] = reply.json["results"][0]
+        return result
+
+    def sql(self, statement: str, params: Any = None) -> list[Any]:
+        """What a statement gives, on a connection of its own."""
+        with psycopg.connect(self.dsn, autocommit=True, prepare_threshold=None) as conn:
+            cursor = conn.execute(statement, params)
+            return cursor.fetchall() if cursor.description else []
+
     def send(self, event: dict[str, Any]) -> Reply:
         """What a gateway does: asks the authorizer, then hands the event to the function that serves the path."""
         about = event["requestContext"]
@@ -152,7 +202,7 @@ class Gateway:
         about["authorizer"] = {"lambda": answer["context"]} if event.get("version") == "2.0" else answer["context"]
         seen = Request.of(event, Context())
         response = self.app(routes.function_of(seen.method, seen.path))(event, Context(self.remaining_ms))
-        return Reply(response["statusCode"], response["headers"], response["body"])
+        return checked(Reply(response["statusCode"], response["headers"], response["body"]))
 
     def app(self, function: str) -> Any:
         """The handler of a function; the scheduler's has no App."""
@@ -195,6 +245,3 @@ def add_key(dsn: str, project_id: str, *scopes: str) -> str:
             [key.key_id, project_id, key.digest, list(scopes)],
         )
     return key.text
-
-
-__all__ = ["Context", "Gateway", "Reply", "add_key", "event_rest", "event_v2", "found", "paths", "quote"]

@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
 
 from tidemill.http import routes
-from tidemill.http.dispatch import Dispatcher
+from tidemill.http.dispatch import Dispatcher, endpoint_of
 from tidemill.http.request import Request
 from tidemill.http.routes import Route
 
@@ -26,6 +26,7 @@ class App:
         self._request: Request | None = None
         self._answered: dict[str, Any] = {}
         for route in routes.of(function):
+            endpoint_of(route)  # loaded while the environment starts, not by the first request
             self._resolver.route(route.rule, method=route.method)(self._running(route))
         self._resolver.not_found(self._nothing_there)
 

@@ -21,6 +21,8 @@ from tidemill.http.request import Request
 
 _ESCAPES: Final = re.compile(r"\\u(0000|[dD][89a-fA-F])")
 _EXPONENT: Final = re.compile(r"[0-9][eE][+-]?[0-9]")
+_NO_BRACKETS: Final = re.compile(r"[^\[\]{}]+")
+_ONE_KIND: Final = str.maketrans("{}", "[]")
 _TYPES: Final = re.compile(r"application/(json|[a-z0-9.+-]+\+json)")
 
 
@@ -29,12 +31,13 @@ class Body:
 
     __slots__ = ("may_be_large", "may_be_unstorable", "value")
 
-    def __init__(self, value: Any, text: str) -> None:
+    def __init__(self, value: Any, text: str, size_bytes: int | None = None) -> None:
         self.value = value
         self.may_be_unstorable = _ESCAPES.search(text) is not None
         """False: no string in it holds NUL or a lone surrogate."""
-        self.may_be_large = len(text) > limits.PAYLOAD_BYTES // 4 or _EXPONENT.search(text) is not None
-        """False: no part of it, written out, is over the payload's limit."""
+        size = size_bytes if size_bytes is not None else len(text.encode("utf-8", "surrogatepass"))
+        self.may_be_large = size > limits.PAYLOAD_BYTES or _EXPONENT.search(text) is not None
+        """False: no part of it is over the payload's limit. (Written out in full, only a number with an exponent grows.)"""
 
 
 def read(request: Request, *, optional: bool = False) -> Body:
@@ -46,7 +49,7 @@ def read(request: Request, *, optional: bool = False) -> Body:
         raise MalformedBody("the body is empty: send JSON")
     _check_type(request)
     text = _text(raw)
-    return Body(parsed(text), text)
+    return Body(parsed(text), text, len(raw))
 
 
 def parsed(text: str) -> Any:
@@ -60,7 +63,7 @@ def parsed(text: str) -> Any:
     except ValueError as error:  # from int(): more digits than it takes
         raise MalformedBody(_number_fault(error)) from None
     if text.count("[") + text.count("{") > limits.JSON_DEPTH:
-        _check_depth(value)
+        _check_depth(text, value)
     return value
 
 
@@ -122,7 +125,16 @@ def _refuse_constant(text: str) -> Any:
 _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(text: str, value: Any) -> None:
+    """Takes pairs of brackets away from the inside, one level at a time. Brackets in strings may not pair: then the value is walked."""
+    brackets = _NO_BRACKETS.sub("", text).translate(_ONE_KIND)
+    for _ in range(limits.JSON_DEPTH):
+        fewer = brackets.replace("[]", "")
+        if not fewer:
+            return
+        if len(fewer) == len(brackets):
+            break
+        brackets = fewer
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(limits.JSON_DEPTH):
         if not level:

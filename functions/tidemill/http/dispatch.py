@@ -75,7 +75,7 @@ class Dispatcher:
         if route is None:
             raise _nothing_there(request)
         principal = self._admitted(request, route)
-        endpoint = _endpoint(route.endpoint)
+        endpoint = endpoint_of(route)
         marks: Operation = endpoint.operation
         call = Call(request, principal, self._lazy, self._sleep, ring=self._ring)  # type: ignore[arg-type]
         call.stage, call.tick_budget_ms = (self.settings.stage, self.settings.tick_budget_ms) if route.scopes else ("", 0)
@@ -123,8 +123,9 @@ class _Lazy:
         return self._owner.database.run(work)
 
 
-def _endpoint(name: str) -> Any:
-    module, _, function = name.partition(":")
+def endpoint_of(route: Route) -> Any:
+    """The function behind a route; loads its module."""
+    module, _, function = route.endpoint.partition(":")
     return getattr(import_module(f"tidemill.http.{module}"), function)
 
 

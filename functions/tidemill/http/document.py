@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from importlib import import_module
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict
 
 import tidemill
 from tidemill.http import problem, routes
+from tidemill.http.dispatch import endpoint_of
 from tidemill.http.operation import Operation
 from tidemill.http.routes import Route
 from tidemill.http.validation import adapter
@@ -68,12 +68,6 @@ def build() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key: tm_<stage>_<key id>_<secret>"}},
         },
     }
-
-
-def endpoint_of(route: Route) -> Any:
-    """The function behind a route."""
-    module, _, name = route.endpoint.partition(":")
-    return getattr(import_module(f"tidemill.http.{module}"), name)
 
 
 def _marks(route: Route) -> Operation:

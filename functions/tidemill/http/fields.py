@@ -26,9 +26,9 @@ def id_of(text: str) -> str | None:
 
 def instant_of(text: str) -> datetime:
     """The instant of an RFC 3339 text with an offset, in UTC; ValueError says what is wrong."""
-    if _LOCAL.fullmatch(text):
-        raise ValueError("must say its offset: end it in Z or +hh:mm, such as 2027-01-31T09:00:00Z")
     if not _INSTANT.fullmatch(text):
+        if _LOCAL.fullmatch(text):
+            raise ValueError("must say its offset: end it in Z or +hh:mm, such as 2027-01-31T09:00:00Z")
         raise ValueError("must be RFC 3339 with Z or an offset, such as 2027-01-31T09:00:00Z")
     try:
         instant = datetime.fromisoformat(text.upper()).astimezone(UTC)
@@ -42,7 +42,7 @@ def instant_of(text: str) -> datetime:
 
 def text_of(instant: datetime) -> str:
     """An instant as the API writes it: UTC, microseconds, Z."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return instant.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def _id(text: str) -> str:
