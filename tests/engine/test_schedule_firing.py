@@ -124,6 +124,26 @@ def test_buffer_one_starts_when_the_previous_one_ends_and_holds_one_only(mill: M
     assert not mill.misplaced()
 
 
+def test_buffer_one_starts_on_its_second_if_the_previous_one_has_ended(mill: Mill) -> None:
+    put(mill, "slow", NOW, overlap=Overlap.BUFFER_ONE)
+    fire(mill, NOW)
+    job = mill.claim_one(now=TEN)
+    mill.complete(job, now=TEN + 50 * S)
+    assert not mill.claim(5, now=TEN + 59 * S)
+    assert mill.claim_one(now=TEN + M).job_id == jobs(mill, "slow")[1]["id"]
+
+
+def test_buffer_one_missed_twice_runs_one_after_the_other(mill: Mill) -> None:
+    put(mill, "slow", NOW, overlap=Overlap.BUFFER_ONE, on_missed=OnMissed.BACKFILL, backfill_limit=10)
+    fire(mill, TEN + 5 * M)
+    assert occurrences(mill, "slow") == [TEN, TEN + M]
+    assert told(mill, "slow")[-1] == ("fired", TEN + M, "late by 240 s; waits for the previous one to end")
+    first = mill.claim(5, now=TEN + 5 * M)
+    assert len(first) == 1
+    mill.complete(first[0], now=TEN + 5 * M)
+    assert len(mill.claim(5, now=TEN + 5 * M)) == 1
+
+
 def test_cancel_running_asks_the_previous_one_to_stop_and_starts(mill: Mill) -> None:
     put(mill, "slow", NOW, overlap=Overlap.CANCEL_RUNNING)
     fire(mill, NOW)

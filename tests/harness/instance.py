@@ -40,8 +40,8 @@ def running(log: IO[bytes], *options: str) -> Iterator[Instance]:
     finally:
         process.terminate()
         try:
-            process.wait(END_SECS)
+            more, _ = process.communicate(timeout=END_SECS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
-        process.stdout.close()
+            more, _ = process.communicate()
+    assert more == b"", "standard output is for the one line: whoever does not read on would stop the functions once the pipe is full"

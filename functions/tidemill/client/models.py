@@ -62,7 +62,7 @@ class Job(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The job that stands for the request, and whether it was there before (`deduplicated`)."""
+    """The job that stands for the request, and whether it was there before (`deduplicated`). Without its payload, as in lists."""
 
     job: Job
     deduplicated: bool

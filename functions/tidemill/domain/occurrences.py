@@ -110,7 +110,7 @@ def _met(overlap: Overlap, due: Sequence[datetime], unfinished: int, now: dateti
     if overlap is Overlap.CANCEL_RUNNING:
         chosen, left, why = list(due[-1:]), list(due[:-1]), "a later one takes its place"
     elif overlap is not Overlap.ALLOW:
-        room = max(0, (2 if overlap is Overlap.BUFFER_ONE else 1) - unfinished)
+        room = _room(overlap, unfinished)
         why = "the previous one is unfinished" if overlap is Overlap.SKIP else "the previous one is unfinished and one waits already"
         chosen, left = list(due[:room]), list(due[room:])
     if left:
@@ -128,17 +128,21 @@ def _look_ahead(
 ) -> datetime | None:
     """Adds to `fires` what is made ready ahead, from `upcoming` on; the first instant left undecided.
 
-    With any overlap but `allow`, only a schedule at rest may go ahead, and by one; else the moment itself decides.
+    `skip` and `cancel_running` leave it to the moment itself unless the schedule is at rest, and then go ahead by one.
+    `buffer_one` may go ahead by the one that waits: it starts on its second if its predecessor has ended by then.
     """
     if upcoming is None or (spec.ends_at is not None and upcoming >= spec.ends_at):
         return None
-    if upcoming > until:
+    room = room if spec.overlap is Overlap.ALLOW else min(room, _room(spec.overlap, unfinished))
+    if upcoming > until or room == 0:
         return upcoming
-    if spec.overlap is not Overlap.ALLOW:
-        if unfinished:
-            return upcoming
-        room = 1
     last = until if spec.ends_at is None else min(until, spec.ends_at - MICROSECOND)
-    instants = [upcoming, *timetable.between(upcoming, last, room - 1)]
-    fires += [Fire(instant) for instant in instants]
-    return spec.first_run(timetable, instants[-1])
+    for instant in [upcoming, *timetable.between(upcoming, last, room - 1)]:
+        fires.append(Fire(instant, "wait" if unfinished and spec.overlap is Overlap.BUFFER_ONE else "none"))
+        unfinished += 1
+    return spec.first_run(timetable, fires[-1].nominal_at)
+
+
+def _room(overlap: Overlap, unfinished: int) -> int:
+    """How many more may be unfinished at a time; `allow` has no bound."""
+    return max(0, (2 if overlap is Overlap.BUFFER_ONE else 1) - unfinished)

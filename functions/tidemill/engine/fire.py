@@ -82,16 +82,19 @@ class Firing:
                 blame = self._store.blames(error)
                 if blame is None:
                     self._failure = error
-                else:
-                    with self._store.transaction():
-                        total.run(None, schedule.id, blame=self._blame(schedule, blame))
+                    continue
+                with self._store.transaction():
+                    total.run(None, schedule.id, blame=self._blame(schedule) or blame)
         total.place, total.has_more = _place(found[-1]), True
         return total
 
-    def _blame(self, schedule: Schedule, blame: str) -> str:
-        """What is wrong with the schedule's jobs, as exactly as it can be said."""
-        fault = self._store.job_fault(job_of(schedule, schedule.next_run_at or schedule.created_at))
-        return f"job.{fault}" if fault else blame
+    def _blame(self, schedule: Schedule) -> str | None:
+        """What is wrong with the shape of the schedule's jobs."""
+        try:
+            fault = self._store.job_fault(job_of(schedule, schedule.next_run_at or schedule.created_at))
+        except Exception:  # noqa: BLE001 - whatever made it fail before
+            return None
+        return f"job.{fault}" if fault else None
 
 
 class _Batch:
@@ -186,12 +189,14 @@ class _Batch:
         self, plans: Sequence[tuple[Schedule, Plan]], busy: Mapping[str, Sequence[str]], there: set[tuple[str, datetime]]
     ) -> Mapping[tuple[str, datetime], Enqueued]:
         """What the one way in made of each occurrence that does not exist yet."""
-        wanted = [(s, fire, k) for s, planned in plans for k, fire in enumerate(planned.fires) if (s.id, fire.nominal_at) not in there]
+        wanted = [(s, fire) for s, planned in plans for fire in planned.fires if (s.id, fire.nominal_at) not in there]
         made: dict[tuple[str, datetime], Enqueued] = {}
-        for project_id, group in groupby(sorted(wanted, key=lambda item: item[0].project_id), key=lambda item: item[0].project_id):
-            items = list(group)
-            jobs = [_job(schedule, fire, k, busy.get(schedule.id, ())) for schedule, fire, k in items]
-            for (schedule, fire, _), result in zip(items, enqueue(self._store, project_id, jobs, atomic=False, now=self._now), strict=True):
+        for project_id, group in groupby(sorted(wanted, key=_project), key=_project):
+            items, jobs, before = list(group), list[JobSpec](), dict[str, str]()
+            for schedule, fire in items:
+                jobs.append(_job(schedule, fire, before.get(schedule.id), busy.get(schedule.id, ())))
+                before[schedule.id] = _ref(schedule, fire)
+            for (schedule, fire), result in zip(items, enqueue(self._store, project_id, jobs, atomic=False, now=self._now), strict=True):
                 made[schedule.id, fire.nominal_at] = result
         return made
 
@@ -216,14 +221,23 @@ class _Batch:
             self._moves.append(Advance(schedule.id, planned.next_run_at, last, release=self._release))
 
 
-def _job(schedule: Schedule, fire: Fire, position: int, unfinished: Sequence[str]) -> JobSpec:
+def _job(schedule: Schedule, fire: Fire, before: str | None, unfinished: Sequence[str]) -> JobSpec:
+    """The job of an occurrence. `before`: the ref of the schedule's previous occurrence in the same call."""
     job: dict[str, Any] = dict(job_of(schedule, fire.nominal_at))
     if schedule.spec.overlap is Overlap.BUFFER_ONE:
-        job["ref"] = f"{schedule.id}.{position}"
-    if fire.regard == "wait":
-        job["depends_on"] = [*unfinished] if unfinished else [{"ref": f"{schedule.id}.{position - 1}"}]
+        job["ref"] = _ref(schedule, fire)
+    if fire.regard == "wait" and (unfinished or before):
+        job["depends_on"] = [*unfinished, *([{"ref": before}] if before else [])]
         job["on_parent_failure"] = "run"
     return job
+
+
+def _project(item: tuple[Schedule, Fire]) -> str:
+    return item[0].project_id
+
+
+def _ref(schedule: Schedule, fire: Fire) -> str:
+    return f"{schedule.id}.{fire.nominal_at.timestamp()}"
 
 
 def _reckoned(store: ScheduleStore, schedule: Schedule, at: datetime, release: str) -> Advance:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from tidemill.domain.errors import Fault, Invalid, Unauthenticated
+from tidemill.domain.errors import Fault, Invalid, Unauthenticated, Unavailable
 from tidemill.domain.text import storable
 from tidemill.http import paths
 
@@ -63,8 +63,10 @@ class Request:
         )
 
     def principal(self) -> Principal:
-        """Who is calling; Unauthenticated if the authorizer let nobody in (or was not asked)."""
+        """Who is calling; Unauthenticated if the authorizer let nobody in (or was not asked), Unavailable if it could not look."""
         said = self.authorizer
+        if said.get("fault") in ("unavailable", "internal"):
+            raise Unavailable("nobody can say at the moment who is calling: try again", retry_after_secs=1)
         if said.get("fault") != "" or not said.get("project_id"):
             raise Unauthenticated("give a valid key: Authorization: Bearer tm_<stage>_<key id>_<secret>")
         scopes = frozenset(str(said.get("scopes", "")).split(","))

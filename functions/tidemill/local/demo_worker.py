@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import IO, Final
 
 from tidemill.local.runtime.functions import ROOT
+from tidemill.local.runtime.process import STDERR
 
 APP: Final = "tidemill.local.demo_jobs:app"
 STOP_TIMEOUT_S: Final = 8.0
@@ -20,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class DemoWorker:
-    """`settings` are the `TIDEMILL_…` variables it gets; its output goes to `log` (None = where ours goes)."""
+    """`settings` are the `TIDEMILL_…` variables it gets; its output goes to `log` (None = our standard error)."""
 
     def __init__(self, settings: Mapping[str, str], log: IO[bytes] | int | None, arguments: tuple[str, ...] = (APP,)) -> None:
-        self._settings, self._log, self._arguments = settings, log, arguments
+        self._settings, self._log, self._arguments = settings, STDERR if log is None else log, arguments
         self._child: asyncio.subprocess.Process | None = None
 
     @property

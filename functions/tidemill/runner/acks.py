@@ -22,14 +22,15 @@ def _digest(*parts: object) -> int:
     return int.from_bytes(raw, "big", signed=True)
 
 
-_COMPLETED: Final = _digest(Event.COMPLETE.value, None)
+COMPLETED: Final = _digest(Event.COMPLETE.value, None)
+"""The digest of a completion without a result."""
 
 
 def completed(task: Task, value: Any) -> Ack:
     """Completes with `value` as its result. One that is no JSON, or too large, fails the job for good: a retry would say it again."""
     job = task.job
     if value is None:
-        return Ack(job.job_id, job.lease_token, Event.COMPLETE, _COMPLETED)
+        return Ack(job.job_id, job.lease_token, Event.COMPLETE, COMPLETED)
     try:
         result = result_json(value)
     except (TypeError, ValueError, RecursionError) as error:

@@ -14,6 +14,8 @@ from tidemill.runner.task import Task
 
 BATCH: Final = 500
 SHORT_SECS: Final = 0.001
+MEAN_SHARE: Final = 0.05
+"""The weight of the newest run in the mean."""
 
 
 class Board:
@@ -35,7 +37,7 @@ class Board:
 
     def end(self, task: Task, ack: Ack) -> bool:
         """Reports the end of a running attempt. False if somebody has ended it before (time-out, stop window): this end is dropped."""
-        if self.running.pop(task.job.lease_token, None) is None:  # atomic: of two ends one gets the task
+        if self.running.pop(ack.lease_token, None) is None:  # atomic: of two ends one gets the task
             return False
         self.report(task, ack)
         return True
@@ -84,7 +86,7 @@ class Board:
     def ran(self, secs: float) -> None:
         """Notes how long a handler took."""
         mean = self.mean_run_secs
-        self.mean_run_secs = secs if mean is None else mean + (secs - mean) * 0.05
+        self.mean_run_secs = secs if mean is None else mean + (secs - mean) * MEAN_SHARE
 
     def is_clear(self) -> bool:
         """True when nothing is left to report."""

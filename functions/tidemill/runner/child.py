@@ -73,9 +73,8 @@ class Child:
             raise  # the handler asked for its process's end: a crash with that exit code
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its attempt's end
             ack = acks.raised(task, error)
-        if ctx.has_log:
-            with contextlib.suppress(TidemillError):
-                ctx.log.flush()
+        with contextlib.suppress(TidemillError):
+            ctx.flush_log()
         self._task = None
         self._pipe.send(("ended", ack))
 

@@ -128,10 +128,10 @@ class Context(Facts):
             self._log = JobLog(self._task, self._source)
         return self._log
 
-    @property
-    def has_log(self) -> bool:
-        """True once `log` was used."""
-        return self._log is not None
+    def flush_log(self) -> None:
+        """Sends log lines that are held back."""
+        if self._log is not None:
+            self._log.flush()
 
     def progress(self, current: int, total: int | None = None, message: str | None = None) -> None:
         """Shows how far the job is."""

@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable
 
 from tidemill.domain.errors import LeaseLost, TidemillError
+from tidemill.domain.jobs import Ack
 from tidemill.domain.transitions import Event
 from tidemill.ports import JobSource
 from tidemill.runner import acks
 from tidemill.runner.app import App
-from tidemill.runner.board import Board
+from tidemill.runner.board import MEAN_SHARE, Board
 from tidemill.runner.context import Context
 from tidemill.runner.log import Log
 from tidemill.runner.task import Task
 
 _now = time.monotonic
+_COMPLETE = Event.COMPLETE
 _parse = json.JSONDecoder().raw_decode
 """json.loads without its searches for white space, which neither Postgres nor the API puts around a payload."""
 
@@ -55,31 +57,35 @@ class Executor:
         """Runs the handler; whatever happens, the attempt ends with one ack, or with none if its lease is lost."""
         if not self.begin(task):
             return
-        if task.type is not None and task.type.isolation == "process":
+        board, kind = self._board, task.type
+        if kind is not None and kind.isolation == "process":
             self._run_apart(task)
         else:
-            self._run_here(task)
-        self._board.ran(_now() - task.started_at)
+            self._run_here(task, board)
+        secs = _now() - task.started_at
+        mean = board.mean_run_secs
+        board.mean_run_secs = secs if mean is None else mean + (secs - mean) * MEAN_SHARE
 
-    def _run_here(self, task: Task) -> None:
+    def _run_here(self, task: Task, board: Board) -> None:
+        job = task.job
         ctx = Context(task, self._source, self._app)
         try:
-            value = task.execute(ctx, _parse(task.job.payload)[0])  # type: ignore[misc]  # a task without a handler never gets here
-            ack = acks.completed(task, value)
+            value = task.execute(ctx, _parse(job.payload)[0])  # type: ignore[misc]  # a task without a handler never gets here
+            ack = acks.completed(task, value) if value is not None else Ack(job.job_id, job.lease_token, _COMPLETE, acks.COMPLETED)
         except LeaseLost as error:
-            if error.job_id == task.job.job_id:
-                self._board.lose(task)
+            if error.job_id == job.job_id:
+                board.lose(task)
             ack = acks.raised(task, error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its attempt's end, never the thread's
             ack = acks.raised(task, error)
-        if ctx.has_log:
+        if ctx._log is not None:  # noqa: SLF001
             self._flush(ctx, task)
-        if not self._board.end(task, ack):
-            self._log.warning("late_result_dropped", job_id=task.job.job_id, job_type=task.job.job_type)
+        if not board.end(task, ack):
+            self._log.warning("late_result_dropped", job_id=job.job_id, job_type=job.job_type)
 
     def _flush(self, ctx: Context, task: Task) -> None:
         try:
-            ctx.log.flush()
+            ctx.flush_log()
         except LeaseLost:
             self._board.lose(task)
         except TidemillError as error:

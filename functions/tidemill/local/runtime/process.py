@@ -12,13 +12,15 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from typing import IO
+from typing import IO, Final
 from uuid import uuid4
 
 from tidemill.domain.errors import TidemillError
 from tidemill.local.runtime.api import Connection
 from tidemill.local.runtime.functions import ROOT, Function, environment
 
+STDERR: Final = 2
+"""Where a function's words go if nowhere else: never to standard output, which is for whoever started us, and may be a pipe."""
 INIT_TIMEOUT_S = 10.0
 """As on Lambda. Under a heavy load an import may take seconds here, so one that is late is waited for, twice as long."""
 
@@ -51,7 +53,7 @@ class Process:
     def __init__(self, function: Function, settings: Mapping[str, str], log: IO[bytes] | int | None) -> None:
         self.function = function
         self.idle_since = 0.0
-        self._settings, self._log = settings, log
+        self._settings, self._log = settings, STDERR if log is None else log
         self._server: asyncio.Server | None = None
         self._child: asyncio.subprocess.Process | None = None
         self._connections: list[Connection] = []
