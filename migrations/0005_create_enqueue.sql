@@ -292,6 +292,11 @@ begin
             insert into tidemill.job_queue_entries (queue_id, lane, priority, run_at, job_id, traits, weight)
             select b.queue_id, b.lane, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1)
             from born b where b.phase = 'moving'
+        ), news as (
+            insert into tidemill.lane_news (queue_id, job_id, run_at)
+            select distinct on (b.queue_id, b.lane, b.priority) b.queue_id, b.id, b.run_at
+            from born b where b.lane <> 0 and b.phase = 'moving'
+            order by b.queue_id, b.lane, b.priority, b.run_at
         )
         select array_agg(b.id order by b.id), array_agg(case b.phase when 'cancelled' then 'cancelled' when 'waiting' then 'pending'
                    when 'moving' then case when b.run_at > v_now then 'scheduled' else 'queued' end end::tidemill.job_status order by b.id),

@@ -26,7 +26,7 @@ create table tidemill.queue_lanes (
     due_at timestamptz not null,
     is_ready boolean not null,
     look_at timestamptz not null,
-    blocked_by text check (blocked_by in ('concurrency_key', 'rate_class', 'sticky_worker')),
+    blocked_by text check (blocked_by in ('concurrency_key', 'rate_class')),
     blocked_since timestamptz,
     primary key (queue_id, lane, priority),
     constraint queue_lanes_blocked check ((blocked_by is null) = (blocked_since is null) and (blocked_by is null or not is_ready))
@@ -34,7 +34,8 @@ create table tidemill.queue_lanes (
 create index queue_lanes_ready on tidemill.queue_lanes (queue_id, partition_key, priority desc, due_at, lane) where is_ready;
 create index queue_lanes_by_look on tidemill.queue_lanes (look_at);
 create index queue_lanes_waiting on tidemill.queue_lanes (queue_id, look_at) where not is_ready;
-create index queue_lanes_by_limit on tidemill.queue_lanes (limit_key) where blocked_by = 'concurrency_key';
+create index queue_lanes_sticky on tidemill.queue_lanes (queue_id) where sticky_worker is not null;
+create index queue_lanes_by_limit on tidemill.queue_lanes (limit_key) where limit_key is not null;
 create index queue_lanes_by_rate on tidemill.queue_lanes (rate_class) where blocked_by = 'rate_class';
 
 -- The virtual time of each queue that serves partitions: where a partition that was idle starts again, so that idling earns no credit.
@@ -52,99 +53,46 @@ create function tidemill.queue_lock(queue_id uuid) returns bigint
 language sql immutable parallel safe
 return hashtextextended(queue_id::text, 1789);
 
--- A partition has work again. Locks: its row (share, or update where it was idle).
-create function tidemill.ready_partition(p_queue_id uuid, p_partition text) returns void
-language plpgsql as $$
-begin
-    for v_try in 1..5 loop
-        perform 1 from tidemill.queue_partitions p
-        where p.queue_id = p_queue_id and p.partition_key = p_partition and p.is_ready for share;
-        exit when found;
-        insert into tidemill.queue_partitions as p (queue_id, partition_key, virtual_finish, is_ready)
-        values (p_queue_id, p_partition, coalesce((select c.virtual_time from tidemill.queue_clocks c where c.queue_id = p_queue_id), 0), true)
-        on conflict (queue_id, partition_key) do update
-        set is_ready = true, virtual_finish = greatest(p.virtual_finish, excluded.virtual_finish)
-        where not p.is_ready;
-        exit when found;
-    end loop;
-end $$;
+-- News for the claims of a queue, appended by whoever lets an entry into a lane (job_id: one of the lane's jobs, run_at: when the lane has something) or
+-- ends a counted lease (limit_key: a place is free). Only claims write lanes and partitions, so nobody else ever waits for those rows.
+create table tidemill.lane_news (
+    id bigint generated always as identity primary key,
+    queue_id uuid not null,
+    job_id uuid,
+    run_at timestamptz,
+    limit_key bigint,
+    constraint lane_news_one_kind check ((job_id is null) = (run_at is null) and (job_id is null) <> (limit_key is null))
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+create index lane_news_by_queue on tidemill.lane_news (queue_id, id);
 
--- An entry enters a lane: the lane exists and is looked at no later than the entry is due. Enqueuers share the lane's row lock, which keeps a
--- claim from removing or postponing it before they commit. Locks: entry (held) -> lane -> partition.
-create function tidemill.enter_lane() returns trigger
-language plpgsql as $$
-declare
-    v_due timestamptz;
-    v_partition text;
-begin
-    for v_try in 1..10 loop
-        select l.due_at, l.partition_key into v_due, v_partition from tidemill.queue_lanes l
-        where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
-        if not found then
-            insert into tidemill.queue_lanes (
-                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
-            select new.queue_id, new.lane, new.priority, coalesce(j.partition_key, ''), j.job_type,
-                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
-                   j.concurrency_limit, j.rate_class, j.sticky_worker, new.run_at, new.run_at <= clock_timestamp(), new.run_at
-            from tidemill.jobs j where j.id = new.job_id
-            on conflict do nothing
-            returning partition_key into v_partition;
-            exit when found;
-        elsif v_due > new.run_at then
-            update tidemill.queue_lanes l
-            set due_at = least(l.due_at, new.run_at),
-                is_ready = l.is_ready or (l.blocked_by is null and new.run_at <= clock_timestamp()),
-                look_at = case when l.blocked_by is null then least(l.look_at, new.run_at) else l.look_at end
-            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
-            exit when found;
-        else
-            perform 1 from tidemill.queue_lanes l
-            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority and l.due_at <= new.run_at
-            for share;
-            exit when found;
-        end if;
-    end loop;
-    if v_partition is null then
-        raise exception 'a lane kept moving' using errcode = 'serialization_failure';
-    end if;
-    if new.run_at <= clock_timestamp() then
-        perform tidemill.ready_partition(new.queue_id, v_partition);
-    end if;
-    return null;
-end $$;
+-- Places of these limits have come free: news for every queue that has lanes under them. Returns how many. Locks: none.
+create function tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) returns bigint
+language sql volatile
+begin atomic
+    with news as (
+        insert into tidemill.lane_news (queue_id, limit_key)
+        select distinct n.queue_id, n.limit_key
+        from (
+            select q.queue_id, k.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key) cross join lateral (select q.limit_key) k
+            union all
+            select l.queue_id, l.limit_key from unnest(p_limit_keys) as k (limit_key)
+            cross join lateral (select o.queue_id, o.limit_key from tidemill.queue_lanes o where o.limit_key = k.limit_key limit 100) l
+        ) n
+        returning 1)
+    select count(*) from news;
+end;
 
-create trigger enter_lane after insert on tidemill.job_queue_entries
-for each row when (new.lane <> 0) execute function tidemill.enter_lane();
-
--- Lanes that waited for one of these limits are looked at again at once. Called where counted leases end, with their limits in order: takes each
--- limit's lock until the end's commit, so that no claim counts the ending lease, gives up on the lane, and misses this call. Returns how many lanes
--- it woke. Locks: limits (in order) -> lanes (skip locked; those are looked at again within 5 s anyway) -> partitions.
-create function tidemill.wake_lanes(p_limit_keys bigint[], p_now timestamptz) returns integer
-language plpgsql as $$
-declare
-    v_lane record;
-    v_woken integer := 0;
-    v_key bigint;
-begin
-    foreach v_key in array p_limit_keys loop
-        perform pg_advisory_xact_lock(v_key);
-    end loop;
-    for v_lane in
-        update tidemill.queue_lanes l
-        set blocked_by = null, blocked_since = null, is_ready = l.due_at <= p_now, look_at = l.due_at
-        where (l.queue_id, l.lane, l.priority) in (
-            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
-            where w.limit_key = any(p_limit_keys) and w.blocked_by = 'concurrency_key'
-            limit 1000 for update skip locked)
-        returning l.queue_id, l.partition_key, l.is_ready
-    loop
-        v_woken := v_woken + 1;
-        if v_lane.is_ready then
-            perform tidemill.ready_partition(v_lane.queue_id, v_lane.partition_key);
-        end if;
-    end loop;
-    return v_woken;
-end $$;
+-- A partition has work again, at the queue's clock if it was idle. Only for claims, under the queue's lock.
+create function tidemill.ready_partitions(p_queue_id uuid, p_partitions text[]) returns void
+language sql volatile
+begin atomic
+    insert into tidemill.queue_partitions as p (queue_id, partition_key, virtual_finish, is_ready)
+    select distinct p_queue_id, n.name, coalesce((select c.virtual_time from tidemill.queue_clocks c where c.queue_id = p_queue_id), 0), true
+    from unnest(p_partitions) as n (name)
+    on conflict (queue_id, partition_key) do update
+    set is_ready = true, virtual_finish = greatest(p.virtual_finish, excluded.virtual_finish)
+    where not p.is_ready;
+end;
 
 -- Tokens of a rate class now: a bucket of `burst` that gains `limit` per window, empty while paused or closed.
 create function tidemill.tokens_now(r tidemill.rate_classes, p_now timestamptz) returns double precision
@@ -199,6 +147,11 @@ declare
     v_special boolean;
     v_limited boolean;
     v_turn double precision;
+    v_others text[] := '{}';
+    v_jobs uuid[];
+    v_times timestamptz[];
+    v_woken text[] := '{}';
+    v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
     if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
         return;
@@ -234,22 +187,72 @@ begin
         end if;
     end if;
 
-    -- what has come due, or is due for another look
+    -- the news: lanes that got entries, limits that have places again (at most 2,000 at a time, what is committed by now)
+    with read as (
+        delete from tidemill.lane_news n
+        where n.id = any(array(select m.id from tidemill.lane_news m where m.queue_id = p_queue_id order by m.id limit 2000 for update skip locked))
+        returning n.job_id, n.run_at, n.limit_key
+    )
+    select array_agg(r.job_id) filter (where r.job_id is not null), array_agg(r.run_at) filter (where r.job_id is not null),
+           array_agg(distinct r.limit_key) filter (where r.limit_key is not null)
+    into v_jobs, v_times, v_keys from read r;
+    if v_jobs is not null then
+        for v_row in
+            insert into tidemill.queue_lanes as l (
+                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
+            select distinct on (j.lane, j.priority) p_queue_id, j.lane, j.priority, coalesce(j.partition_key, ''), j.job_type,
+                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
+                   j.concurrency_limit, j.rate_class, j.sticky_worker, n.run_at, n.run_at <= v_now, n.run_at
+            from rows from (unnest(v_jobs), unnest(v_times)) as n (job_id, run_at)
+            cross join lateral (select i.* from tidemill.jobs i where i.id = n.job_id and i.queue_id = p_queue_id and i.lane > 0 limit 1) j
+            order by j.lane, j.priority, n.run_at
+            on conflict (queue_id, lane, priority) do update
+            set due_at = least(l.due_at, excluded.due_at),
+                is_ready = l.blocked_by is null and (l.is_ready or excluded.is_ready),
+                look_at = case when l.blocked_by is null then least(l.look_at, excluded.look_at) else l.look_at end
+            where l.due_at > excluded.due_at
+            returning l.partition_key, l.is_ready
+        loop
+            if v_row.is_ready then
+                v_woken := v_woken || v_row.partition_key;
+            end if;
+        end loop;
+    end if;
+
+    -- what has come due, is due for another look, or waits for a limit that has places again
     for v_row in
         update tidemill.queue_lanes l
-        set is_ready = true, blocked_by = null, blocked_since = null
+        set is_ready = l.due_at <= v_now, look_at = l.due_at, blocked_by = null, blocked_since = null
         where (l.queue_id, l.lane, l.priority) in (
-            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
-            where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
-            order by w.look_at limit 500 for no key update skip locked)
-        returning l.partition_key
+            (select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+             where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
+             order by w.look_at limit 500)
+            union
+            (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
+             cross join lateral (
+                 select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
+                 where o.limit_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key' limit 100) w))
+        returning l.partition_key, l.is_ready
     loop
-        perform tidemill.ready_partition(p_queue_id, v_row.partition_key);
+        if v_row.is_ready then
+            v_woken := v_woken || v_row.partition_key;
+        end if;
     end loop;
     if exists (select 1 from tidemill.queue_levels v where v.queue_id = p_queue_id) then
-        perform tidemill.ready_partition(p_queue_id, '');
+        v_woken := v_woken || ''::text;
+    end if;
+    if v_woken <> '{}' then
+        perform tidemill.ready_partitions(p_queue_id, v_woken);
     end if;
     select w.name into v_worker from tidemill.workers w where w.id = p_worker_id;
+    -- workers that live and are not this one: what sticks to them is theirs
+    if exists (select 1 from tidemill.queue_lanes l where l.queue_id = p_queue_id and l.sticky_worker is not null) then
+        v_others := array(
+            select w.name from tidemill.workers w
+            where w.project_id = v_queue.project_id and w.status in ('running', 'quiet') and w.name is distinct from v_worker
+              and w.last_seen_at > v_now - make_interval(secs => greatest(30, w.lease_ms / 1000.0))
+            limit 10000);
+    end if;
     v_types := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type is not null);
 
     for v_round in 1..50 loop
@@ -280,10 +283,11 @@ begin
                        ceil(s.n::numeric / count(*) over ())::integer as per_lane
                 from (
                     (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                            l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types) as special
+                            l.rate_class is not null or l.job_type = any(v_types) as special
                      from tidemill.queue_lanes l
                      where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
                        and (p_job_types is null or l.job_type = any(p_job_types))
+                       and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
                      order by l.priority desc, l.due_at, l.lane limit s.n)
                     union all
                     (select 0::bigint, v.priority, h.run_at, null, null, false
@@ -318,8 +322,7 @@ begin
             join tidemill.queue_partitions i on i.queue_id = n.queue_id and i.partition_key = n.partition_key
             where not exists (select 1 from tidemill.queue_lanes l
                               where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready)
-              and not (i.partition_key = any(coalesce(v_parts, '{}')))
-            for no key update of i skip locked);
+              and not (i.partition_key = any(coalesce(v_parts, '{}'))));
         exit when v_lanes is null and not found;
         continue when v_lanes is null;
 
@@ -339,12 +342,12 @@ begin
             where l.queue_id = p_queue_id and l.lane = b.lane and l.priority = b.priority;
         end if;
 
-        -- rate classes, standing limits of a job type, sticky workers: lane by lane
+        -- rate classes and standing limits of a job type: lane by lane
         for v_row in
-            select i, l.rate_class, l.sticky_worker, l.job_type
+            select i, l.rate_class, l.job_type
             from generate_subscripts(v_lanes, 1) as i
             join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = v_lanes[i] and l.priority = v_levels[i]
-            where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types))
+            where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.job_type = any(v_types))
             order by i
         loop
             v_blocked := null;
@@ -395,13 +398,6 @@ begin
                     v_again := v_now + interval '5 milliseconds';
                 end if;
             end if;
-            if v_blocked is null and v_row.sticky_worker is not null and v_row.sticky_worker is distinct from v_worker
-               and exists (select 1 from tidemill.workers w
-                           where w.project_id = v_queue.project_id and w.name = v_row.sticky_worker and w.status in ('running', 'quiet')
-                             and w.last_seen_at > v_now - make_interval(secs => greatest(30, w.lease_ms / 1000.0))) then
-                v_blocked := 'sticky_worker';
-                v_again := v_now + interval '1 second';
-            end if;
             if v_blocked is not null then
                 v_wants[v_row.i] := 0;
                 update tidemill.queue_lanes l
@@ -434,7 +430,7 @@ begin
                 insert into tidemill.job_leases (
                     job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
                     lease_ms, weight, lane, limit_key, partition_key)
-                select t.job_id, gen_random_uuid(), p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
+                select t.job_id, encode(substr(sha256(v_seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
                        t.run_at, v_now, case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
                        l.limit_key, l.partition_key
                 from taken t
@@ -463,14 +459,13 @@ begin
         end loop;
         v_room := v_room - v_taken;
 
-        -- what the lanes look like after that; one that enqueuers hold is left as it is and looked at again
+        -- what the lanes look like after that (an entry that is committed later brings its own news)
         update tidemill.queue_lanes l
         set due_at = h.run_at, is_ready = h.run_at <= v_now, look_at = h.run_at
         from (
             select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
             join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
-            where k.queue_id = p_queue_id and v_wants[i] > 0
-            for no key update of k skip locked) f
+            where k.queue_id = p_queue_id and v_wants[i] > 0) f
         cross join lateral (
             select e.run_at from tidemill.job_queue_entries e
             where e.queue_id = f.queue_id and e.lane = f.lane and e.priority = f.priority
@@ -482,12 +477,11 @@ begin
             join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
             where k.queue_id = p_queue_id and v_wants[i] > 0
               and not exists (select 1 from tidemill.job_queue_entries e
-                              where e.queue_id = k.queue_id and e.lane = k.lane and e.priority = k.priority)
-            for update of k skip locked);
+                              where e.queue_id = k.queue_id and e.lane = k.lane and e.priority = k.priority));
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
-        -- nothing came of a whole round though lanes seemed ready: somebody holds their rows; leave the rest to the next claim
+        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim
         exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0);
     end loop;
 

@@ -50,7 +50,7 @@ MISPLACED = """
 select j.id::text, j.phase::text,
        (select count(*) from tidemill.job_queue_entries e where e.job_id = j.id) as entries,
        (select count(*) from tidemill.job_queue_entries e where e.job_id = j.id
-           and e.queue_id = j.queue_id and e.priority = j.priority and e.run_at = j.run_at) as findable,
+           and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at) as findable,
        (select count(*) from tidemill.job_leases l where l.job_id = j.id) as leases,
        (select count(*) from tidemill.job_executions x where x.job_id = j.id and x.status = 'completed') as completions
 from tidemill.jobs j
@@ -63,7 +63,11 @@ ORPHANS = (
     "select 'attempt', o.job_id::text from tidemill.job_executions o where not exists (select from tidemill.jobs j where j.id = o.job_id)",
     "select 'key', o.job_id::text from tidemill.unique_holds o where not exists (select from tidemill.jobs j where j.id = o.job_id)",
     "select 'level', o.job_id::text from tidemill.job_queue_entries o"
-    " where not exists (select from tidemill.queue_levels l where l.queue_id = o.queue_id and l.priority = o.priority)",
+    " where o.lane = 0 and not exists (select from tidemill.queue_levels l where l.queue_id = o.queue_id and l.priority = o.priority)",
+    "select 'lane', o.job_id::text from tidemill.job_queue_entries o where o.lane <> 0 and not exists"
+    " (select from tidemill.queue_lanes l where l.queue_id = o.queue_id and l.lane = o.lane and l.priority = o.priority and l.due_at <= o.run_at)"
+    " and not exists (select from tidemill.lane_news n join tidemill.jobs j on j.id = n.job_id where n.queue_id = o.queue_id and j.lane = o.lane"
+    " and j.priority = o.priority and n.run_at <= o.run_at)",
 )
 
 

@@ -12,6 +12,7 @@ with queues as materialized (
            row_number() over (order by q.priority desc, -ln(1.0 - random()) / q.weight) as place,
            q.max_concurrency is not null
                or exists (select 1 from tidemill.queue_lanes l where l.queue_id = q.id)
+               or exists (select 1 from tidemill.lane_news n where n.queue_id = q.id)
                or exists (select 1 from tidemill.concurrency_limits c where c.queue_id = q.id)
                or exists (select 1 from tidemill.concurrency_limits c where c.project_id = q.project_id and c.job_type is not null) as gated
     from tidemill.queues q

@@ -34,5 +34,5 @@ with acks as materialized (
 )
 select e.job_id::text, e.lease_token::text, e.traits from ended e
 where coalesce((
-    select case when count(w.limit_key) > 0 then tidemill.wake_lanes(array_agg(distinct w.limit_key order by w.limit_key), max(w.now)) end
-    from ended w), 0) >= 0
+    select case when count(w.limit_key) > 0 then tidemill.free_places(array_agg(w.queue_id), array_agg(w.limit_key)) end
+    from ended w where w.limit_key is not null), 0) >= 0

@@ -12,6 +12,8 @@ with gone as (
     select g.*, coalesce(%(priority)s::smallint, g.priority) as new_priority,
            case when %(run_at)s::timestamptz is null then g.run_at else greatest(%(run_at)s::timestamptz, g.now) end as new_run_at
     from gone g
+), news as (
+    insert into tidemill.lane_news (queue_id, job_id, run_at) select t.queue_id, t.job_id, t.new_run_at from target t where t.lane <> 0
 ), entered as (
     insert into tidemill.job_queue_entries (
         queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)

@@ -7,6 +7,8 @@ with moved as (
         run_at = coalesce(%(now)s::timestamptz, statement_timestamp()), updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid and j.phase = 'dead_letter'
     returning j.*, tidemill.job_traits(j) as traits
+), news as (
+    insert into tidemill.lane_news (queue_id, job_id, run_at) select m.queue_id, m.id, m.run_at from moved m where m.lane <> 0
 ), entered as (
     insert into tidemill.job_queue_entries (
         queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)

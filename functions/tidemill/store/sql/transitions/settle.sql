@@ -16,6 +16,8 @@ with moves as materialized (
               m."to", m.status, m.attempt_count, m.crash_count, m.reason, m.error_class, m.error_message, m.error_stack, m.exit_code, m.digest,
               coalesce(%(now)s::timestamptz, statement_timestamp()) as now,
               coalesce(%(now)s::timestamptz, statement_timestamp()) + make_interval(secs => m.delay_ms / 1000.0) as due_at
+), news as (
+    insert into tidemill.lane_news (queue_id, job_id, run_at) select e.queue_id, e.job_id, e.due_at from ended e where e.lane <> 0 and e."to" in ('scheduled', 'queued')
 ), entered as (
     insert into tidemill.job_queue_entries (
         queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)
@@ -72,5 +74,5 @@ with moves as materialized (
 )
 select e.job_id::text, e."to", e.traits from ended e
 where coalesce((
-    select case when count(w.limit_key) > 0 then tidemill.wake_lanes(array_agg(distinct w.limit_key order by w.limit_key), max(w.now)) end
-    from ended w), 0) >= 0
+    select case when count(w.limit_key) > 0 then tidemill.free_places(array_agg(w.queue_id), array_agg(w.limit_key)) end
+    from ended w where w.limit_key is not null), 0) >= 0

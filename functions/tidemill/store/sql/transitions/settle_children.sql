@@ -47,6 +47,8 @@ with ended as materialized (
     from children c, tidemill.queues q
     where j.id = c.id and j.phase = 'waiting' and q.id = j.queue_id
     returning j.*, tidemill.job_traits(j) as traits
+), news as (
+    insert into tidemill.lane_news (queue_id, job_id, run_at) select m.queue_id, m.id, m.run_at from moved m where m.lane <> 0 and m.phase = 'moving'
 ), entered as (
     insert into tidemill.job_queue_entries (
         queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)
