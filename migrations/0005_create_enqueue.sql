@@ -293,8 +293,7 @@ begin
         select distinct j.queue_id, j.priority
         from unnest(v_born) as b (id)
         cross join lateral (select j.queue_id, j.priority from tidemill.jobs j where j.id = b.id limit 1) j
-        order by 1, 2
-        on conflict do nothing;
+        where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
     end if;
     if v_due is not null and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_due)) then
         if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then

@@ -318,8 +318,7 @@ begin
         select distinct j.queue_id, j.priority
         from unnest(v_born) as b (id)
         cross join lateral (select j.queue_id, j.priority from tidemill.jobs j where j.id = b.id limit 1) j
-        order by 1, 2
-        on conflict do nothing;
+        where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
     end if;
     if v_due is not null and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_due)) then
         if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
@@ -1316,7 +1315,8 @@ CREATE TABLE tidemill.queue_counters (
 
 CREATE TABLE tidemill.queue_levels (
     queue_id uuid NOT NULL,
-    priority smallint NOT NULL
+    priority smallint NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL
 );
 
 CREATE TABLE tidemill.queue_partitions (
@@ -1368,8 +1368,8 @@ CREATE TABLE tidemill.schedule_events (
     reason text,
     job_id uuid,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT schedule_events_kind_check CHECK ((kind = ANY (ARRAY['fired'::text, 'skipped'::text, 'error'::text]))),
-    CONSTRAINT schedule_events_reason_check CHECK ((length(reason) <= 200))
+    CONSTRAINT schedule_events_kind_check CHECK ((kind = ANY (ARRAY['fired'::text, 'skipped'::text, 'cancelled'::text, 'error'::text]))),
+    CONSTRAINT schedule_events_reason_check CHECK ((length(reason) <= 500))
 );
 
 ALTER TABLE tidemill.schedule_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -1402,7 +1402,9 @@ CREATE TABLE tidemill.scheduled_jobs (
     starts_at timestamp with time zone,
     ends_at timestamp with time zone,
     jitter_ms bigint DEFAULT 0 NOT NULL,
+    anchor_at timestamp with time zone DEFAULT date_trunc('second'::text, clock_timestamp()) NOT NULL,
     zone_data_release text,
+    declared_by text,
     error text,
     note text,
     next_run_at timestamp with time zone,
@@ -1411,6 +1413,7 @@ CREATE TABLE tidemill.scheduled_jobs (
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT scheduled_jobs_backfill_limit_check CHECK (((backfill_limit >= 0) AND (backfill_limit <= 1000))),
     CONSTRAINT scheduled_jobs_cron_expression_check CHECK (((length(cron_expression) >= 1) AND (length(cron_expression) <= 256))),
+    CONSTRAINT scheduled_jobs_declared_by_check CHECK (((length(declared_by) >= 1) AND (length(declared_by) <= 200))),
     CONSTRAINT scheduled_jobs_error_check CHECK ((length(error) <= 2000)),
     CONSTRAINT scheduled_jobs_every_ms_check CHECK (((every_ms >= 1000) AND (every_ms <= '315360000000'::bigint))),
     CONSTRAINT scheduled_jobs_jitter_ms_check CHECK (((jitter_ms >= 0) AND (jitter_ms <= 86400000))),
@@ -1585,7 +1588,7 @@ ALTER TABLE ONLY tidemill.queue_counters
     ADD CONSTRAINT queue_counters_pkey PRIMARY KEY (queue_id, minute);
 
 ALTER TABLE ONLY tidemill.queue_levels
-    ADD CONSTRAINT queue_levels_pkey PRIMARY KEY (queue_id, priority);
+    ADD CONSTRAINT queue_levels_pkey PRIMARY KEY (queue_id, priority, id);
 
 ALTER TABLE ONLY tidemill.queue_partitions
     ADD CONSTRAINT queue_partitions_pkey PRIMARY KEY (queue_id, partition_key);
@@ -1681,6 +1684,8 @@ CREATE INDEX jobs_by_fingerprint ON tidemill.jobs USING btree (project_id, finge
 
 CREATE INDEX jobs_by_idempotency_key ON tidemill.jobs USING btree (project_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 
+CREATE UNIQUE INDEX jobs_by_occurrence ON tidemill.jobs USING btree (scheduled_job_id, scheduled_for) WHERE ((scheduled_job_id IS NOT NULL) AND (scheduled_for IS NOT NULL) AND (phase <> 'cancelled'::tidemill.job_phase));
+
 CREATE INDEX jobs_by_phase ON tidemill.jobs USING btree (project_id, phase, id) WHERE (phase <> 'moving'::tidemill.job_phase);
 
 CREATE INDEX jobs_by_principal ON tidemill.jobs USING btree (project_id, principal_id, id) WHERE (principal_id IS NOT NULL);
@@ -1689,7 +1694,7 @@ CREATE INDEX jobs_by_project ON tidemill.jobs USING btree (project_id, id);
 
 CREATE INDEX jobs_by_retention ON tidemill.jobs USING btree (retention_until) WHERE (finalized_at IS NOT NULL);
 
-CREATE INDEX jobs_by_schedule ON tidemill.jobs USING btree (scheduled_job_id, scheduled_for) WHERE (scheduled_job_id IS NOT NULL);
+CREATE INDEX jobs_by_schedule ON tidemill.jobs USING btree (scheduled_job_id, id) WHERE (scheduled_job_id IS NOT NULL);
 
 CREATE INDEX live_connections_by_project ON tidemill.live_connections USING btree (project_id);
 
@@ -1709,7 +1714,9 @@ CREATE INDEX queue_sleepers_by_worker ON tidemill.queue_sleepers USING btree (wo
 
 CREATE INDEX schedule_events_by_schedule ON tidemill.schedule_events USING btree (scheduled_job_id, id);
 
-CREATE INDEX scheduled_jobs_due ON tidemill.scheduled_jobs USING btree (next_run_at) WHERE (is_active AND (next_run_at IS NOT NULL));
+CREATE INDEX scheduled_jobs_by_release ON tidemill.scheduled_jobs USING btree (zone_data_release, id) WHERE is_active;
+
+CREATE INDEX scheduled_jobs_due ON tidemill.scheduled_jobs USING btree (next_run_at, id) WHERE (is_active AND (next_run_at IS NOT NULL));
 
 CREATE INDEX sessions_by_expiry ON tidemill.sessions USING btree (expires_at);
 

@@ -129,7 +129,7 @@ def test_a_key_pointed_at_a_job_that_is_being_deleted_does_not_outlive_it(mill: 
     assert (again.deduplicated, again.state) == (False, "queued")
 
 
-def test_two_bulk_enqueues_with_new_priorities_in_opposite_order_do_not_wait_for_each_other(mill: Mill) -> None:
+def test_two_enqueues_with_new_priorities_in_opposite_order_do_not_wait_for_each_other(mill: Mill) -> None:
     one, two = mill.another(), mill.another()
     with one.conn.transaction():
         one.new(priority=1)

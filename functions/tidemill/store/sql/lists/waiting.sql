@@ -3,7 +3,7 @@
 --   limit integer. Rows: id and run_at, at most limit, in order of (run_at, id). Locks: none.
 select w.job_id::text as id, w.run_at as key
 from tidemill.queues q
-join tidemill.queue_levels l on l.queue_id = q.id
+cross join lateral (select distinct i.queue_id, i.priority from tidemill.queue_levels i where i.queue_id = q.id) l
 cross join lateral (
     (
         select e.run_at, e.job_id from tidemill.job_queue_entries e

@@ -14,7 +14,7 @@ with queues as materialized (
 ), levels as materialized (
     select q.place, l.queue_id, l.priority, coalesce(s.since, '-infinity'::timestamptz) as since
     from queues q
-    join tidemill.queue_levels l on l.queue_id = q.id
+    cross join lateral (select distinct i.queue_id, i.priority from tidemill.queue_levels i where i.queue_id = q.id) l
     left join unnest(%(since_queues)s::uuid[], %(since_priorities)s::smallint[], %(since_at)s::timestamptz[]) as s (queue_id, priority, since)
         on s.queue_id = l.queue_id and s.priority = l.priority
     order by q.place, l.priority desc

@@ -57,7 +57,8 @@ with ended as materialized (
     from moved m where m.phase = 'moving'
 ), levels as (
     insert into tidemill.queue_levels (queue_id, priority)
-    select distinct m.queue_id, m.priority from moved m where m.phase = 'moving' on conflict do nothing
+    select distinct m.queue_id, m.priority from moved m
+    where m.phase = 'moving' and not exists (select 1 from tidemill.queue_levels l where l.queue_id = m.queue_id and l.priority = m.priority)
 ), freed as (
     delete from tidemill.unique_holds h
     using moved m

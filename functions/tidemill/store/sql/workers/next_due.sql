@@ -3,7 +3,7 @@
 --   statements. Locks: none.
 select extract(epoch from min(d.run_at) - clock_timestamp())::double precision
 from tidemill.queues q
-join tidemill.queue_levels l on l.queue_id = q.id
+cross join lateral (select distinct i.queue_id, i.priority from tidemill.queue_levels i where i.queue_id = q.id) l
 cross join lateral (
     select e.run_at from tidemill.job_queue_entries e
     where e.queue_id = l.queue_id and e.priority = l.priority and e.run_at > statement_timestamp() - interval '100 milliseconds'
