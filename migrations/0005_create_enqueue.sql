@@ -206,7 +206,7 @@ begin
             select s.status from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
     end if;
     if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
-        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins);
+        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins, v_unfit || v_conflicts);
         v_pending := v_family.pending;
         v_fates := v_family.fates;
         v_strangers := v_family.faults;
