@@ -3,7 +3,7 @@
 select l.job_id::text, l.lease_token::text, l.attempt, j.max_attempts_override, l.cancel_requested_at is not null, j.crash_count,
        p.strategy::text, p.base_delay_ms, p.multiplier, p.max_delay_ms, p.max_attempts, p.jitter, j.retry_policy
 from tidemill.job_leases l
-join tidemill.jobs j on j.id = l.job_id
+cross join lateral (select * from tidemill.jobs i where i.id = l.job_id limit 1) j
 join tidemill.queues q on q.id = l.queue_id
 left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
 where l.lease_expires_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
