@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -32,6 +32,7 @@ from tidemill.domain.jobs import (
     Registered,
     Registration,
 )
+from tidemill.domain.schedule import Spec
 from tidemill.domain.transitions import State
 
 
@@ -263,6 +264,9 @@ class JobSource(Protocol):
 
     def register(self, registration: Registration) -> Registered:
         """Makes this source a worker; NotFound for a queue that does not exist. A second call makes another worker."""
+
+    def declare_schedules(self, declared_by: str, specs: Mapping[str, Spec]) -> Mapping[str, int]:
+        """Upserts the schedules of a program and pauses those that it declares no more; counts. Forbidden if the key may not."""
 
     def claim(self, limit: int) -> list[ClaimedJob]:
         """At most `limit` (≤ 500) begun jobs of the registered queues and job types. Does not wait for any to come."""

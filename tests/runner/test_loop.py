@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from harness.working import Lines, eventually
 from tidemill import App
 from tidemill.domain.errors import Internal, TidemillError, Unauthenticated, Unavailable
 from tidemill.domain.jobs import Ack, AckResult, ClaimedJob, Heartbeat, HeartbeatAnswer, Registered, Registration
+from tidemill.domain.schedule import Spec
 from tidemill.domain.transitions import Event
 from tidemill.runner import Context
 from tidemill.runner.log import Log
@@ -60,6 +61,9 @@ class Scripted:
 
     def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
         return HeartbeatAnswer()
+
+    def declare_schedules(self, declared_by: str, specs: Mapping[str, Spec]) -> Mapping[str, int]:
+        return {}
 
     def release_strays(self, held: Collection[str]) -> int:
         self.released.append(str(len(held)))
