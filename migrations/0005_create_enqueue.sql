@@ -97,9 +97,9 @@ begin
 
     -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on,
     -- also where another job of this call was to answer with that job.
-    update tidemill.unique_holds h set job_id = twins[i]
-    from generate_subscripts(p_ids, 1) as i
-    where h.job_id = p_ids[i] and h.kind = 'idempotency' and twins[i] is not null;
+    update tidemill.unique_holds h set job_id = twins[array_position(p_ids, h.job_id)]
+    where h.kind = 'idempotency' and h.job_id = any(array(
+        select p_ids[i] from generate_subscripts(p_ids, 1) as i where twins[i] is not null and twins[i] <> p_ids[i]));
     twins := array(
         select coalesce(f.twin, t.twin)
         from unnest(twins) with ordinality as t (twin, ord)
@@ -314,7 +314,7 @@ begin
     end if;
     if v_twins is not null and not p_atomic then
         delete from tidemill.unique_holds h
-        where h.job_id = any(v_ids) and not exists (select 1 from tidemill.jobs j where j.id = h.job_id);
+        where h.job_id = any(v_ids) and (select j.id from tidemill.jobs j where j.id = h.job_id) is null;
     end if;
     if v_family is not null then
         perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);

@@ -363,7 +363,7 @@ begin
     end if;
     if v_twins is not null and not p_atomic then
         delete from tidemill.unique_holds h
-        where h.job_id = any(v_ids) and not exists (select 1 from tidemill.jobs j where j.id = h.job_id);
+        where h.job_id = any(v_ids) and (select j.id from tidemill.jobs j where j.id = h.job_id) is null;
     end if;
     if v_family is not null then
         perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);
@@ -747,7 +747,7 @@ begin
         elsif v_row.n > 1000 then
             faults[v_row.pos] := format('depends_on: %s parents; the limit is 1000', v_row.n);
         elsif (v_refs ->> v_row.ref)::integer <> v_row.pos then
-            faults[v_row.pos] := format('ref: %L stands at jobs[%s] as well: give each job its own', left(v_row.ref, 200), (v_refs ->> v_row.ref)::integer - 1);
+            faults[v_row.pos] := format('ref: %L is the ref of another job of this call: give each its own', left(v_row.ref, 200));
         end if;
     end loop;
 
@@ -829,7 +829,7 @@ begin
         foreach v_edge in array v_by_child loop
             v_at := v_inside[v_edge];
             if v_at is not null and (faults[v_at] is not null or v_at - 1 = any(p_refused)) then
-                faults[v_children[v_edge]] := coalesce(faults[v_children[v_edge]], format('depends_on: its parent jobs[%s] is refused', v_at - 1));
+                faults[v_children[v_edge]] := coalesce(faults[v_children[v_edge]], format('depends_on: its parent %L is refused', left(p_jobs -> (v_at - 1) ->> 'ref', 200)));
             end if;
         end loop;
 
@@ -856,7 +856,7 @@ begin
             continue;
         end if;
         if v_at is not null and (faults[v_at] is not null or v_at - 1 = any(p_refused)) then
-            faults[v_child] := format('depends_on: its parent jobs[%s] is refused', v_at - 1);
+            faults[v_child] := format('depends_on: its parent %L is refused', left(p_jobs -> (v_at - 1) ->> 'ref', 200));
             continue;
         end if;
         v_how := case when v_at is null then v_standing ->> v_parents[v_edge]::text
@@ -938,9 +938,9 @@ begin
 
     -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on,
     -- also where another job of this call was to answer with that job.
-    update tidemill.unique_holds h set job_id = twins[i]
-    from generate_subscripts(p_ids, 1) as i
-    where h.job_id = p_ids[i] and h.kind = 'idempotency' and twins[i] is not null;
+    update tidemill.unique_holds h set job_id = twins[array_position(p_ids, h.job_id)]
+    where h.kind = 'idempotency' and h.job_id = any(array(
+        select p_ids[i] from generate_subscripts(p_ids, 1) as i where twins[i] is not null and twins[i] <> p_ids[i]));
     twins := array(
         select coalesce(f.twin, t.twin)
         from unnest(twins) with ordinality as t (twin, ord)

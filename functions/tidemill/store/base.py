@@ -11,14 +11,13 @@ from psycopg.pq import TransactionStatus
 
 from tidemill.store.statements import sql
 
-
 T = TypeVar("T")
 
 
 def rounds(items: Sequence[T], job_id: Callable[[T], str]) -> Iterator[Sequence[T]]:
     """The items in their order, in as few parts as leave no job twice in one: nearly always one part.
 
-    Statements that find a row's place in a sorted array need that; two tokens for one job are odd, but nothing forbids a caller to send them.
+    Statements that find a row's place in a sorted array need that. Two tokens for one job are odd, but a caller may send them.
     """
     rest = items
     while len({job_id(item) for item in rest}) < len(rest):
