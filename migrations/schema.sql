@@ -252,7 +252,8 @@ begin
         select t.twins, t.conflicts into v_twins, v_conflicts
         from tidemill.take_holds(p_project_id, p_jobs, v_ids, v_unfit, v_now) as t;
         v_known := array(
-            select s.status from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
+            select case when s.run_at is null or s.status not in ('scheduled', 'queued') then s.status when s.run_at > v_now then 'scheduled' else 'queued' end
+            from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
     end if;
     if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
         v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins, v_unfit || v_conflicts);
