@@ -148,10 +148,12 @@ create table tidemill.queues (
 );
 
 -- The priorities a queue has ever used: the claim walks these instead of searching for them, which dead rows would make dear.
+-- Two transactions that bring the same new one at once both write it, so that neither waits for the other: read them distinct.
 create table tidemill.queue_levels (
     queue_id uuid not null references tidemill.queues (id) on delete cascade,
     priority smallint not null,
-    primary key (queue_id, priority)
+    id uuid not null default gen_random_uuid(),
+    primary key (queue_id, priority, id)
 );
 
 create table tidemill.workers (

@@ -68,6 +68,7 @@ create table tidemill.job_batches (
     callbacks jsonb not null default '{}',
     fired text[] not null default '{}' check (fired <@ array['on_complete', 'on_success', 'on_failure']),
     error text check (length(error) <= 2000),
+    cancel_after uuid,  -- the member after which the walk over a cancelled batch goes on; null: there is none
     sealed_at timestamptz,
     finalized_at timestamptz,
     created_at timestamptz not null default clock_timestamp(),
@@ -75,8 +76,7 @@ create table tidemill.job_batches (
     constraint job_batches_sum check (completed_jobs + failed_jobs + cancelled_jobs <= total_jobs)
 );
 create index job_batches_by_project on tidemill.job_batches (project_id, id);
-create index job_batches_cancelling on tidemill.job_batches (finalized_at)
-    where status = 'cancelled' and completed_jobs + failed_jobs + cancelled_jobs < total_jobs;
+create index job_batches_cancelling on tidemill.job_batches (finalized_at, id) where cancel_after is not null;
 
 create table tidemill.job_dependencies (
     job_id uuid not null,

@@ -104,9 +104,9 @@ begin
 
     -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on,
     -- also where another job of this call was to answer with that job.
-    update tidemill.unique_holds h set job_id = twins[i]
-    from generate_subscripts(p_ids, 1) as i
-    where h.job_id = p_ids[i] and h.kind = 'idempotency' and twins[i] is not null;
+    update tidemill.unique_holds h set job_id = twins[array_position(p_ids, h.job_id)]
+    where h.kind = 'idempotency' and h.job_id = any(array(
+        select p_ids[i] from generate_subscripts(p_ids, 1) as i where twins[i] is not null and twins[i] <> p_ids[i]));
     twins := array(
         select coalesce(f.twin, t.twin)
         from unnest(twins) with ordinality as t (twin, ord)
@@ -211,10 +211,11 @@ begin
         select t.twins, t.conflicts into v_twins, v_conflicts
         from tidemill.take_holds(p_project_id, p_jobs, v_ids, v_unfit, v_now) as t;
         v_known := array(
-            select s.status from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
+            select case when s.run_at is null or s.status not in ('scheduled', 'queued') then s.status when s.run_at > v_now then 'scheduled' else 'queued' end
+            from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
     end if;
     if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
-        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins);
+        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins, v_unfit || v_conflicts);
         v_pending := v_family.pending;
         v_fates := v_family.fates;
         v_strangers := v_family.faults;
@@ -310,8 +311,7 @@ begin
         select distinct j.queue_id, j.priority
         from unnest(v_born) as b (id)
         cross join lateral (select j.queue_id, j.priority from tidemill.jobs j where j.id = b.id limit 1) j
-        order by 1, 2
-        on conflict do nothing;
+        where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
     end if;
     if v_due is not null and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_due)) then
         if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
@@ -332,7 +332,7 @@ begin
     end if;
     if v_twins is not null and not p_atomic then
         delete from tidemill.unique_holds h
-        where h.job_id = any(v_ids) and not exists (select 1 from tidemill.jobs j where j.id = h.job_id);
+        where h.job_id = any(v_ids) and (select j.id from tidemill.jobs j where j.id = h.job_id) is null;
     end if;
     if v_family is not null then
         perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);

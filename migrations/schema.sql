@@ -124,6 +124,30 @@ CREATE TYPE tidemill.worker_status AS ENUM (
     'stopped'
 );
 
+CREATE FUNCTION tidemill.batch_faults(p_project_id uuid, p_jobs jsonb, p_twins uuid[], p_lock boolean) RETURNS text[]
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_ids uuid[] := array(
+        select distinct (e.job ->> 'batch_id')::uuid from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
+        where e.job ->> 'batch_id' is not null and p_twins[e.ord] is null);
+begin
+    if v_ids = '{}' then
+        return null;
+    end if;
+    if p_lock then
+        perform 1 from tidemill.job_batches b where b.project_id = p_project_id and b.id = any(v_ids) order by b.id for no key update;
+    end if;
+    return array(
+        select case when e.job ->> 'batch_id' is null or p_twins[e.ord] is not null or b.status = 'open' then null
+                    when b.id is null then format('batch_id: no batch %s in this project', lower(e.job ->> 'batch_id'))
+                    else format('batch_id: batch %s is %s; only an open batch takes jobs', b.id, b.status) end
+        from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
+        left join tidemill.job_batches b on b.id = (e.job ->> 'batch_id')::uuid and b.project_id = p_project_id
+        order by e.ord);
+end $$;
+
 CREATE FUNCTION tidemill.claim_gated(p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamp with time zone) RETURNS TABLE(job_id uuid, lease_token uuid, attempt integer, fence bigint, priority smallint, run_at timestamp with time zone, lease_expires_at timestamp with time zone)
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
@@ -164,6 +188,11 @@ declare
     v_special boolean;
     v_limited boolean;
     v_turn double precision;
+    v_others text[] := '{}';
+    v_jobs uuid[];
+    v_times timestamptz[];
+    v_woken text[] := '{}';
+    v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
     if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
         return;
@@ -199,22 +228,72 @@ begin
         end if;
     end if;
 
-    -- what has come due, or is due for another look
+    -- the news: lanes that got entries, limits that have places again (at most 2,000 at a time, what is committed by now)
+    with read as (
+        delete from tidemill.lane_news n
+        where n.id = any(array(select m.id from tidemill.lane_news m where m.queue_id = p_queue_id order by m.id limit 2000 for update skip locked))
+        returning n.job_id, n.run_at, n.limit_key
+    )
+    select array_agg(r.job_id) filter (where r.job_id is not null), array_agg(r.run_at) filter (where r.job_id is not null),
+           array_agg(distinct r.limit_key) filter (where r.limit_key is not null)
+    into v_jobs, v_times, v_keys from read r;
+    if v_jobs is not null then
+        for v_row in
+            insert into tidemill.queue_lanes as l (
+                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
+            select distinct on (j.lane, j.priority) p_queue_id, j.lane, j.priority, coalesce(j.partition_key, ''), j.job_type,
+                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
+                   j.concurrency_limit, j.rate_class, j.sticky_worker, n.run_at, n.run_at <= v_now, n.run_at
+            from rows from (unnest(v_jobs), unnest(v_times)) as n (job_id, run_at)
+            cross join lateral (select i.* from tidemill.jobs i where i.id = n.job_id and i.queue_id = p_queue_id and i.lane > 0 limit 1) j
+            order by j.lane, j.priority, n.run_at
+            on conflict (queue_id, lane, priority) do update
+            set due_at = least(l.due_at, excluded.due_at),
+                is_ready = l.blocked_by is null and (l.is_ready or excluded.is_ready),
+                look_at = case when l.blocked_by is null then least(l.look_at, excluded.look_at) else l.look_at end
+            where l.due_at > excluded.due_at
+            returning l.partition_key, l.is_ready
+        loop
+            if v_row.is_ready then
+                v_woken := v_woken || v_row.partition_key;
+            end if;
+        end loop;
+    end if;
+
+    -- what has come due, is due for another look, or waits for a limit that has places again
     for v_row in
         update tidemill.queue_lanes l
-        set is_ready = true, blocked_by = null, blocked_since = null
+        set is_ready = l.due_at <= v_now, look_at = l.due_at, blocked_by = null, blocked_since = null
         where (l.queue_id, l.lane, l.priority) in (
-            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
-            where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
-            order by w.look_at limit 500 for no key update skip locked)
-        returning l.partition_key
+            (select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+             where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
+             order by w.look_at limit 500)
+            union
+            (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
+             cross join lateral (
+                 select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
+                 where o.limit_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key' limit 100) w))
+        returning l.partition_key, l.is_ready
     loop
-        perform tidemill.ready_partition(p_queue_id, v_row.partition_key);
+        if v_row.is_ready then
+            v_woken := v_woken || v_row.partition_key;
+        end if;
     end loop;
     if exists (select 1 from tidemill.queue_levels v where v.queue_id = p_queue_id) then
-        perform tidemill.ready_partition(p_queue_id, '');
+        v_woken := v_woken || ''::text;
+    end if;
+    if v_woken <> '{}' then
+        perform tidemill.ready_partitions(p_queue_id, v_woken);
     end if;
     select w.name into v_worker from tidemill.workers w where w.id = p_worker_id;
+    -- workers that live and are not this one: what sticks to them is theirs
+    if exists (select 1 from tidemill.queue_lanes l where l.queue_id = p_queue_id and l.sticky_worker is not null) then
+        v_others := array(
+            select w.name from tidemill.workers w
+            where w.project_id = v_queue.project_id and w.status in ('running', 'quiet') and w.name is distinct from v_worker
+              and w.last_seen_at > v_now - make_interval(secs => greatest(30, w.lease_ms / 1000.0))
+            limit 10000);
+    end if;
     v_types := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type is not null);
 
     for v_round in 1..50 loop
@@ -245,10 +324,11 @@ begin
                        ceil(s.n::numeric / count(*) over ())::integer as per_lane
                 from (
                     (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                            l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types) as special
+                            l.rate_class is not null or l.job_type = any(v_types) as special
                      from tidemill.queue_lanes l
                      where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
                        and (p_job_types is null or l.job_type = any(p_job_types))
+                       and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
                      order by l.priority desc, l.due_at, l.lane limit s.n)
                     union all
                     (select 0::bigint, v.priority, h.run_at, null, null, false
@@ -283,8 +363,7 @@ begin
             join tidemill.queue_partitions i on i.queue_id = n.queue_id and i.partition_key = n.partition_key
             where not exists (select 1 from tidemill.queue_lanes l
                               where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready)
-              and not (i.partition_key = any(coalesce(v_parts, '{}')))
-            for no key update of i skip locked);
+              and not (i.partition_key = any(coalesce(v_parts, '{}'))));
         exit when v_lanes is null and not found;
         continue when v_lanes is null;
 
@@ -304,12 +383,12 @@ begin
             where l.queue_id = p_queue_id and l.lane = b.lane and l.priority = b.priority;
         end if;
 
-        -- rate classes, standing limits of a job type, sticky workers: lane by lane
+        -- rate classes and standing limits of a job type: lane by lane
         for v_row in
-            select i, l.rate_class, l.sticky_worker, l.job_type
+            select i, l.rate_class, l.job_type
             from generate_subscripts(v_lanes, 1) as i
             join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = v_lanes[i] and l.priority = v_levels[i]
-            where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.sticky_worker is not null or l.job_type = any(v_types))
+            where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.job_type = any(v_types))
             order by i
         loop
             v_blocked := null;
@@ -360,13 +439,6 @@ begin
                     v_again := v_now + interval '5 milliseconds';
                 end if;
             end if;
-            if v_blocked is null and v_row.sticky_worker is not null and v_row.sticky_worker is distinct from v_worker
-               and exists (select 1 from tidemill.workers w
-                           where w.project_id = v_queue.project_id and w.name = v_row.sticky_worker and w.status in ('running', 'quiet')
-                             and w.last_seen_at > v_now - make_interval(secs => greatest(30, w.lease_ms / 1000.0))) then
-                v_blocked := 'sticky_worker';
-                v_again := v_now + interval '1 second';
-            end if;
             if v_blocked is not null then
                 v_wants[v_row.i] := 0;
                 update tidemill.queue_lanes l
@@ -399,7 +471,7 @@ begin
                 insert into tidemill.job_leases (
                     job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
                     lease_ms, weight, lane, limit_key, partition_key)
-                select t.job_id, gen_random_uuid(), p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
+                select t.job_id, encode(substr(sha256(v_seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
                        t.run_at, v_now, case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
                        l.limit_key, l.partition_key
                 from taken t
@@ -428,14 +500,13 @@ begin
         end loop;
         v_room := v_room - v_taken;
 
-        -- what the lanes look like after that; one that enqueuers hold is left as it is and looked at again
+        -- what the lanes look like after that (an entry that is committed later brings its own news)
         update tidemill.queue_lanes l
         set due_at = h.run_at, is_ready = h.run_at <= v_now, look_at = h.run_at
         from (
             select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
             join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
-            where k.queue_id = p_queue_id and v_wants[i] > 0
-            for no key update of k skip locked) f
+            where k.queue_id = p_queue_id and v_wants[i] > 0) f
         cross join lateral (
             select e.run_at from tidemill.job_queue_entries e
             where e.queue_id = f.queue_id and e.lane = f.lane and e.priority = f.priority
@@ -447,12 +518,11 @@ begin
             join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
             where k.queue_id = p_queue_id and v_wants[i] > 0
               and not exists (select 1 from tidemill.job_queue_entries e
-                              where e.queue_id = k.queue_id and e.lane = k.lane and e.priority = k.priority)
-            for update of k skip locked);
+                              where e.queue_id = k.queue_id and e.lane = k.lane and e.priority = k.priority));
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
-        -- nothing came of a whole round though lanes seemed ready: somebody holds their rows; leave the rest to the next claim
+        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim
         exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0);
     end loop;
 
@@ -567,10 +637,11 @@ begin
         select t.twins, t.conflicts into v_twins, v_conflicts
         from tidemill.take_holds(p_project_id, p_jobs, v_ids, v_unfit, v_now) as t;
         v_known := array(
-            select s.status from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
+            select case when s.run_at is null or s.status not in ('scheduled', 'queued') then s.status when s.run_at > v_now then 'scheduled' else 'queued' end
+            from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
     end if;
     if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
-        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins);
+        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins, v_unfit || v_conflicts);
         v_pending := v_family.pending;
         v_fates := v_family.fates;
         v_strangers := v_family.faults;
@@ -648,6 +719,11 @@ begin
             insert into tidemill.job_queue_entries (queue_id, lane, priority, run_at, job_id, traits, weight)
             select b.queue_id, b.lane, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1)
             from born b where b.phase = 'moving'
+        ), news as (
+            insert into tidemill.lane_news (queue_id, job_id, run_at)
+            select distinct on (b.queue_id, b.lane, b.priority) b.queue_id, b.id, b.run_at
+            from born b where b.lane <> 0 and b.phase = 'moving'
+            order by b.queue_id, b.lane, b.priority, b.run_at
         )
         select array_agg(b.id order by b.id), array_agg(case b.phase when 'cancelled' then 'cancelled' when 'waiting' then 'pending'
                    when 'moving' then case when b.run_at > v_now then 'scheduled' else 'queued' end end::tidemill.job_status order by b.id),
@@ -661,8 +737,7 @@ begin
         select distinct j.queue_id, j.priority
         from unnest(v_born) as b (id)
         cross join lateral (select j.queue_id, j.priority from tidemill.jobs j where j.id = b.id limit 1) j
-        order by 1, 2
-        on conflict do nothing;
+        where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
     end if;
     if v_due is not null and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_due)) then
         if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
@@ -683,7 +758,7 @@ begin
     end if;
     if v_twins is not null and not p_atomic then
         delete from tidemill.unique_holds h
-        where h.job_id = any(v_ids) and not exists (select 1 from tidemill.jobs j where j.id = h.job_id);
+        where h.job_id = any(v_ids) and (select j.id from tidemill.jobs j where j.id = h.job_id) is null;
     end if;
     if v_family is not null then
         perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);
@@ -703,48 +778,61 @@ begin
     end if;
 end $_$;
 
-CREATE FUNCTION tidemill.enter_lane() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_due timestamptz;
-    v_partition text;
-begin
-    for v_try in 1..10 loop
-        select l.due_at, l.partition_key into v_due, v_partition from tidemill.queue_lanes l
-        where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
-        if not found then
-            insert into tidemill.queue_lanes (
-                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
-            select new.queue_id, new.lane, new.priority, coalesce(j.partition_key, ''), j.job_type,
-                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
-                   j.concurrency_limit, j.rate_class, j.sticky_worker, new.run_at, new.run_at <= clock_timestamp(), new.run_at
-            from tidemill.jobs j where j.id = new.job_id
-            on conflict do nothing
-            returning partition_key into v_partition;
-            exit when found;
-        elsif v_due > new.run_at then
-            update tidemill.queue_lanes l
-            set due_at = least(l.due_at, new.run_at),
-                is_ready = l.is_ready or (l.blocked_by is null and new.run_at <= clock_timestamp()),
-                look_at = case when l.blocked_by is null then least(l.look_at, new.run_at) else l.look_at end
-            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority;
-            exit when found;
-        else
-            perform 1 from tidemill.queue_lanes l
-            where l.queue_id = new.queue_id and l.lane = new.lane and l.priority = new.priority and l.due_at <= new.run_at
-            for share;
-            exit when found;
-        end if;
-    end loop;
-    if v_partition is null then
-        raise exception 'a lane kept moving' using errcode = 'serialization_failure';
-    end if;
-    if new.run_at <= clock_timestamp() then
-        perform tidemill.ready_partition(new.queue_id, v_partition);
-    end if;
-    return null;
-end $$;
+CREATE TABLE tidemill.lane_news (
+    id bigint NOT NULL,
+    queue_id uuid NOT NULL,
+    job_id uuid,
+    run_at timestamp with time zone,
+    limit_key bigint,
+    CONSTRAINT lane_news_one_kind CHECK ((((job_id IS NULL) = (run_at IS NULL)) AND ((job_id IS NULL) <> (limit_key IS NULL))))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
+CREATE TABLE tidemill.queue_lanes (
+    queue_id uuid NOT NULL,
+    lane bigint NOT NULL,
+    priority smallint NOT NULL,
+    partition_key text DEFAULT ''::text NOT NULL,
+    job_type text NOT NULL,
+    limit_key bigint,
+    concurrency_limit integer,
+    rate_class text,
+    sticky_worker text,
+    due_at timestamp with time zone NOT NULL,
+    is_ready boolean NOT NULL,
+    look_at timestamp with time zone NOT NULL,
+    blocked_by text,
+    blocked_since timestamp with time zone,
+    CONSTRAINT queue_lanes_blocked CHECK ((((blocked_by IS NULL) = (blocked_since IS NULL)) AND ((blocked_by IS NULL) OR (NOT is_ready)))),
+    CONSTRAINT queue_lanes_blocked_by_check CHECK ((blocked_by = ANY (ARRAY['concurrency_key'::text, 'rate_class'::text]))),
+    CONSTRAINT queue_lanes_lane_check CHECK ((lane > 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) RETURNS bigint
+    LANGUAGE sql
+    BEGIN ATOMIC
+ WITH news AS (
+          INSERT INTO tidemill.lane_news (queue_id, limit_key)  SELECT DISTINCT n.queue_id,
+                     n.limit_key
+                    FROM ( SELECT q.queue_id,
+                             k.limit_key
+                            FROM (UNNEST(free_places.p_queue_ids, free_places.p_limit_keys) q(queue_id, limit_key)
+                              CROSS JOIN LATERAL ( SELECT q.limit_key) k)
+                         UNION ALL
+                          SELECT l.queue_id,
+                             l.limit_key
+                            FROM (unnest(free_places.p_limit_keys) k(limit_key)
+                              CROSS JOIN LATERAL ( SELECT o.queue_id,
+                                     o.limit_key
+                                    FROM tidemill.queue_lanes o
+                                   WHERE (o.limit_key = k.limit_key)
+                                  LIMIT 100) l)) n
+           RETURNING 1 AS "?column?"
+         )
+  SELECT count(*) AS count
+    FROM news;
+END;
 
 CREATE FUNCTION tidemill.instant(given text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE
@@ -998,40 +1086,69 @@ CREATE FUNCTION tidemill.mark_parents(p_project_id uuid, p_parents uuid[]) RETUR
     AS $$
 #variable_conflict use_column
 declare
-    v_marked uuid[];
-    v_seen uuid[];
+    v_met uuid[];
+    v_held uuid[];
 begin
     for v_try in 1..10 loop
-        v_seen := '{}';
-        with marked as (
+        begin
+            with fresh as materialized (
+                select e.queue_id, e.lane, e.priority, e.run_at, e.job_id
+                from tidemill.jobs j
+                join tidemill.job_queue_entries e on e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+                where j.id = any(p_parents) and j.project_id = p_project_id and e.traits & 64 = 0
+                order by e.job_id for no key update of e
+            )
             update tidemill.job_queue_entries e set traits = e.traits | 64
-            from tidemill.jobs j
-            where j.id = any(p_parents) and j.project_id = p_project_id
-              and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
-            returning e.job_id)
-        select array_agg(m.job_id) into v_marked from marked m;
-        v_seen := v_seen || v_marked;
-        with marked as (
-            update tidemill.job_leases l set traits = l.traits | 64
-            from tidemill.jobs j
-            where j.id = any(p_parents) and j.project_id = p_project_id and l.job_id = j.id
-            returning l.job_id)
-        select array_agg(m.job_id) into v_marked from marked m;
-        v_seen := v_seen || v_marked;
-        update tidemill.jobs j set has_children = true
-        where j.id in (select i.id from tidemill.jobs i where i.id = any(p_parents) and i.project_id = p_project_id order by i.id for no key update);
-        if not exists (
-            select 1 from tidemill.job_states s
-            where s.id = any(p_parents) and s.project_id = p_project_id
-              and s.status in ('scheduled', 'queued', 'claimed', 'running') and not (s.id = any(coalesce(v_seen, '{}'))))
-        then
+            from fresh f
+            where e.queue_id = f.queue_id and e.lane = f.lane and e.priority = f.priority and e.run_at = f.run_at and e.job_id = f.job_id;
+            with met as materialized (
+                select e.job_id
+                from tidemill.jobs j
+                join tidemill.job_queue_entries e on e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+                where j.id = any(p_parents) and j.project_id = p_project_id and e.traits & 64 <> 0
+                order by e.job_id for key share of e
+            )
+            select array_agg(m.job_id) into v_met from met m;
+
+            with fresh as materialized (
+                select l.job_id
+                from tidemill.jobs j join tidemill.job_leases l on l.job_id = j.id
+                where j.id = any(p_parents) and j.project_id = p_project_id and l.traits & 64 = 0
+                order by l.job_id for no key update of l
+            )
+            update tidemill.job_leases l set traits = l.traits | 64 from fresh f where l.job_id = f.job_id;
+            with met as materialized (
+                select l.job_id
+                from tidemill.jobs j join tidemill.job_leases l on l.job_id = j.id
+                where j.id = any(p_parents) and j.project_id = p_project_id and l.traits & 64 <> 0
+                order by l.job_id for key share of l
+            )
+            select array_agg(m.job_id) into v_held from met m;
+            v_met := coalesce(v_met, '{}') || coalesce(v_held, '{}');
+
+            with fresh as materialized (
+                select j.id from tidemill.jobs j
+                where j.id = any(p_parents) and j.project_id = p_project_id and not j.has_children order by j.id for no key update
+            )
+            update tidemill.jobs j set has_children = true from fresh f where j.id = f.id;
+            perform 1 from tidemill.jobs j where j.id = any(p_parents) and j.project_id = p_project_id order by j.id for share;
+
+            if exists (
+                select 1 from tidemill.job_states s
+                where s.id = any(p_parents) and s.project_id = p_project_id
+                  and s.status in ('scheduled', 'queued', 'claimed', 'running') and not (s.id = any(v_met)))
+            then
+                raise exception 'a parent moved meanwhile' using errcode = 'TM001';
+            end if;
             return query
             select s.id, case when s.status = 'completed' then 'completed'
                               when s.status in ('cancelled', 'dead_letter', 'quarantined') then 'failed' else 'live' end
             from tidemill.job_states s
             where s.id = any(p_parents) and s.project_id = p_project_id;
             return;
-        end if;
+        exception when sqlstate 'TM001' then
+            null;  -- undone: look again
+        end;
     end loop;
     raise exception 'the parents kept moving' using errcode = 'serialization_failure';
 end $$;
@@ -1040,22 +1157,36 @@ CREATE FUNCTION tidemill.queue_lock(queue_id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended((queue_id)::text, (1789)::bigint);
 
-CREATE FUNCTION tidemill.ready_partition(p_queue_id uuid, p_partition text) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-begin
-    for v_try in 1..5 loop
-        perform 1 from tidemill.queue_partitions p
-        where p.queue_id = p_queue_id and p.partition_key = p_partition and p.is_ready for share;
-        exit when found;
-        insert into tidemill.queue_partitions as p (queue_id, partition_key, virtual_finish, is_ready)
-        values (p_queue_id, p_partition, coalesce((select c.virtual_time from tidemill.queue_clocks c where c.queue_id = p_queue_id), 0), true)
-        on conflict (queue_id, partition_key) do update
-        set is_ready = true, virtual_finish = greatest(p.virtual_finish, excluded.virtual_finish)
-        where not p.is_ready;
-        exit when found;
-    end loop;
-end $$;
+CREATE TABLE tidemill.queue_clocks (
+    queue_id uuid NOT NULL,
+    virtual_time double precision DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidemill.queue_partitions (
+    queue_id uuid NOT NULL,
+    partition_key text NOT NULL,
+    weight integer DEFAULT 1 NOT NULL,
+    virtual_finish double precision DEFAULT 0 NOT NULL,
+    is_ready boolean DEFAULT false NOT NULL,
+    served_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT queue_partitions_partition_key_check CHECK ((length(partition_key) <= 255)),
+    CONSTRAINT queue_partitions_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION tidemill.ready_partitions(p_queue_id uuid, p_partitions text[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ INSERT INTO tidemill.queue_partitions AS p (queue_id, partition_key, virtual_finish, is_ready)  SELECT DISTINCT ready_partitions.p_queue_id AS p_queue_id,
+             n.name,
+             COALESCE(( SELECT c.virtual_time
+                    FROM tidemill.queue_clocks c
+                   WHERE (c.queue_id = ready_partitions.p_queue_id)), (0)::double precision) AS "coalesce",
+             true
+            FROM unnest(ready_partitions.p_partitions) n(name) ON CONFLICT(queue_id, partition_key) DO UPDATE SET is_ready = true, virtual_finish = GREATEST(p.virtual_finish, excluded.virtual_finish)
+   WHERE (NOT p.is_ready);
+END;
 
 CREATE FUNCTION tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) RETURNS boolean
     LANGUAGE plpgsql
@@ -1065,7 +1196,7 @@ begin
         using errcode = case p_code when 'idempotency_conflict' then 'TM409' else 'TM422' end;
 end $$;
 
-CREATE FUNCTION tidemill.take_family(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_twins uuid[], OUT pending integer[], OUT fates text[], OUT faults text[], OUT edge_children integer[], OUT edge_parents uuid[], OUT edge_settled boolean[]) RETURNS record
+CREATE FUNCTION tidemill.take_family(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_twins uuid[], p_refused integer[], OUT pending integer[], OUT fates text[], OUT faults text[], OUT edge_children integer[], OUT edge_parents uuid[], OUT edge_settled boolean[]) RETURNS record
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_variable
@@ -1073,156 +1204,171 @@ declare
     v_n integer := cardinality(p_ids);
     v_row record;
     v_refs jsonb;
-    v_children integer[] := '{}';   -- by edge: child's position
-    v_given uuid[] := '{}';         -- by edge: the parent's id
-    v_inside integer[] := '{}';     -- by edge: the parent's position in this call, or null
-    v_open integer[];               -- by position: parents in this call that are not ordered yet
-    v_first integer[];              -- by position: its first edge as a parent, in v_out
-    v_out integer[];
-    v_next integer[];
-    v_standing jsonb;
-    v_ready integer[] := '{}';
+    v_again text[];
+    v_children integer[];   -- by edge: child's position
+    v_parents uuid[];       -- by edge: the parent's id
+    v_inside integer[];     -- by edge: the parent's position in this call, or null
+    v_by_child integer[];   -- edges in the order of their children's turns
+    v_out integer[];        -- edges with a parent of this call, by that parent
+    v_first integer[];      -- by position: its first place in v_out
+    v_open integer[];       -- by position: parents in this call that are not ordered yet
+    v_outside uuid[];       -- parents that exist already
+    v_standing jsonb;       -- how they stand, by id
+    v_ready integer[];
     v_done integer := 0;
     v_at integer;
     v_edge integer;
+    v_child integer;
     v_how text;
     v_rule text;
 begin
     pending := array_fill(0, array[v_n]);
     fates := array_fill(null::text, array[v_n]);
-    faults := array_fill(null::text, array[v_n]);
     edge_children := '{}'; edge_parents := '{}'; edge_settled := '{}';
-
-    -- batches: one lock each, in id order
-    for v_row in
-        select b.id, b.status from tidemill.job_batches b
-        where b.project_id = p_project_id
-          and b.id in (select (e.job ->> 'batch_id')::uuid from jsonb_array_elements(p_jobs) as e (job) where e.job ->> 'batch_id' is not null)
-        order by b.id for no key update
-    loop
-        v_refs := coalesce(v_refs, '{}') || jsonb_build_object(v_row.id::text, v_row.status::text);
-    end loop;
-    for v_row in
-        select e.ord::integer as pos, lower(e.job ->> 'batch_id') as batch from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
-        where e.job ->> 'batch_id' is not null
-    loop
-        if coalesce(v_refs ->> v_row.batch, '') = '' then
-            faults[v_row.pos] := format('batch_id: no batch %L in this project', v_row.batch);
-        elsif v_refs ->> v_row.batch <> 'open' then
-            faults[v_row.pos] := format('batch_id: batch %s is %s; only an open batch takes jobs', v_row.batch, v_refs ->> v_row.batch);
-        end if;
-    end loop;
+    faults := coalesce(tidemill.batch_faults(p_project_id, p_jobs, p_twins, false), array_fill(null::text, array[v_n]));
 
     select coalesce(jsonb_object_agg(r.ref, r.pos), '{}') into v_refs
     from (select e.job ->> 'ref' as ref, min(e.ord) as pos from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
           where e.job ->> 'ref' is not null group by 1) r;
-
-    -- edges, each once
     for v_row in
-        select e.ord::integer as pos, jsonb_typeof(e.job -> 'depends_on') as kind,
+        select e.ord::integer as pos, jsonb_typeof(e.job -> 'depends_on') as kind, e.job ->> 'ref' as ref,
                case when jsonb_typeof(e.job -> 'depends_on') = 'array' then jsonb_array_length(e.job -> 'depends_on') end as n
         from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
-        where coalesce(jsonb_typeof(e.job -> 'depends_on'), 'null') <> 'null'
+        where (coalesce(jsonb_typeof(e.job -> 'depends_on'), 'null') <> 'null' and p_twins[e.ord] is null)
+           or (e.job ->> 'ref' is not null and v_refs ->> (e.job ->> 'ref') <> e.ord::text)
     loop
-        if v_row.kind <> 'array' then
+        if v_row.kind <> 'array' and v_row.kind <> 'null' then
             faults[v_row.pos] := 'depends_on: must be a list of job ids and {"ref": "…"} objects';
         elsif v_row.n > 1000 then
             faults[v_row.pos] := format('depends_on: %s parents; the limit is 1000', v_row.n);
+        elsif (v_refs ->> v_row.ref)::integer <> v_row.pos then
+            faults[v_row.pos] := format('ref: %L stands at jobs[%s] as well: give each job its own', left(v_row.ref, 200), (v_refs ->> v_row.ref)::integer - 1);
         end if;
     end loop;
-    for v_row in
-        select distinct e.ord::integer as pos, case jsonb_typeof(d.parent) when 'string' then lower(d.parent #>> '{}') end as id,
-               case jsonb_typeof(d.parent) when 'object' then d.parent ->> 'ref' end as ref
+
+    -- Edges, each once: two refs, or a ref and an id, may stand for one job.
+    with given as materialized (
+        select e.ord::integer as pos, case jsonb_typeof(d.parent) when 'string' then lower(d.parent #>> '{}') end as id,
+               (v_refs ->> (case jsonb_typeof(d.parent) when 'object' then d.parent ->> 'ref' end))::integer as at, d.parent
         from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
         cross join lateral jsonb_array_elements(case jsonb_typeof(e.job -> 'depends_on') when 'array' then e.job -> 'depends_on' else '[]' end) as d (parent)
-        where faults[e.ord] is null
-        order by 1
-    loop
-        if v_row.ref is not null and v_refs ? v_row.ref then
-            v_at := (v_refs ->> v_row.ref)::integer;
-            if faults[v_at] is not null then
-                faults[v_row.pos] := format('depends_on: its parent %L is refused', left(v_row.ref, 200));
-            end if;
-            v_children := v_children || v_row.pos;
-            v_given := v_given || coalesce(p_twins[v_at], p_ids[v_at]);
-            v_inside := v_inside || case when p_twins[v_at] is null or p_twins[v_at] = any(p_ids)
-                                         then coalesce(array_position(p_ids, p_twins[v_at]), v_at) end;
-        elsif v_row.id ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' then
-            v_children := v_children || v_row.pos;
-            v_given := v_given || v_row.id::uuid;
-            v_inside := v_inside || null::integer;
-        else
-            faults[v_row.pos] := case when v_row.ref is not null then format('depends_on: no job of this call has the ref %L', left(v_row.ref, 200))
-                                      else 'depends_on: each parent is a job id or {"ref": "…"}' end;
-        end if;
-    end loop;
+        where faults[e.ord] is null and p_twins[e.ord] is null
+    ), meant as (
+        select g.pos, g.parent,
+               case when g.at is not null then coalesce(p_twins[g.at], p_ids[g.at])
+                    when g.id ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' then g.id::uuid end as id,
+               case when p_twins[g.at] is null then g.at else array_position(p_ids, p_twins[g.at]) end as inside
+        from given g
+    ), strange as (
+        select distinct on (m.pos) m.pos, case when jsonb_typeof(m.parent) = 'object' and m.parent ->> 'ref' is not null
+            then format('depends_on: no job of this call has the ref %L', left(m.parent ->> 'ref', 200))
+            else 'depends_on: each parent is a job id or {"ref": "…"}' end as fault
+        from meant m where m.id is null order by m.pos
+    ), edges as (
+        select m.pos, m.id, min(m.inside) as inside from meant m where m.id is not null group by m.pos, m.id order by m.pos, m.id
+    )
+    select array_agg(e.pos), array_agg(e.id), array_agg(e.inside),
+           (select array_agg(coalesce(faults[p], s.fault) order by p) from generate_series(1, v_n) as p left join strange s on s.pos = p)
+    into v_children, v_parents, v_inside, faults
+    from edges e;
+
     if cardinality(v_children) > 10000 then
-        for v_at in 1..v_n loop
-            faults[v_at] := coalesce(faults[v_at], format('depends_on: %s parents in one call; the limit is 10000', cardinality(v_children)));
-        end loop;
+        faults := array(select coalesce(faults[p], format('depends_on: %s parents in one call; the limit is 10000', cardinality(v_children)))
+                        from generate_series(1, v_n) as p order by p);
         return;
     end if;
 
-    select jsonb_object_agg(m.parent::text, m.standing) into v_standing
-    from tidemill.mark_parents(p_project_id, array(
-        select distinct v_given[i] from generate_subscripts(v_given, 1) as i where v_inside[i] is null order by 1)) as m;
-    v_standing := coalesce(v_standing, '{}');
-
-    -- Kahn: a position is ready once all its parents of this call are done
-    select array_agg(coalesce(c.n, 0) order by p) into v_open
-    from generate_series(1, v_n) as p left join (
-        select v_children[i] as pos, count(*)::integer as n from generate_subscripts(v_children, 1) as i where v_inside[i] is not null group by 1) c on c.pos = p;
-    select array_agg(i order by v_inside[i]) into v_out from generate_subscripts(v_children, 1) as i where v_inside[i] is not null;
-    v_out := coalesce(v_out, '{}');
-    select array_agg(coalesce(f.first, 0) order by p) into v_first
-    from generate_series(1, v_n) as p left join (
-        select v_inside[v_out[k]] as pos, min(k)::integer as first from generate_subscripts(v_out, 1) as k group by 1) f on f.pos = p;
-    for v_at in 1..cardinality(v_children) loop
-        if v_inside[v_at] is null then
-            v_how := v_standing ->> v_given[v_at]::text;
-            if v_how is null then
-                faults[v_children[v_at]] := coalesce(faults[v_children[v_at]], format('depends_on: no job %s in this project', v_given[v_at]));
-            end if;
-        end if;
-    end loop;
-    v_ready := array(select p from generate_series(1, v_n) as p where v_open[p] = 0);
-    while v_done < cardinality(v_ready) loop
-        v_done := v_done + 1;
-        v_at := v_ready[v_done];
-        v_edge := v_first[v_at];
-        while v_edge > 0 and v_edge <= cardinality(v_out) and v_inside[v_out[v_edge]] = v_at loop
-            v_open[v_children[v_out[v_edge]]] := v_open[v_children[v_out[v_edge]]] - 1;
-            if v_open[v_children[v_out[v_edge]]] = 0 then
-                v_ready := v_ready || v_children[v_out[v_edge]];
-            end if;
-            v_edge := v_edge + 1;
+    if v_children is not null then
+        -- Strangers are found before anything is marked.
+        for v_row in
+            select v_children[i] as pos, min(v_parents[i]::text) as parent
+            from generate_subscripts(v_children, 1) as i
+            where v_inside[i] is null and not exists (select 1 from tidemill.jobs j where j.id = v_parents[i] and j.project_id = p_project_id)
+            group by 1
+        loop
+            faults[v_row.pos] := coalesce(faults[v_row.pos], format('depends_on: no job %s in this project', v_row.parent));
         end loop;
-    end loop;
-    for v_at in 1..v_n loop
-        if v_open[v_at] > 0 then
-            faults[v_at] := coalesce(faults[v_at], 'depends_on: the jobs depend on each other in a circle');
-        end if;
-    end loop;
 
-    -- in that order, what each child has to expect; a parent born cancelled has failed
-    v_next := array_fill(0, array[v_n]);
-    for v_row in
-        select k.ord, v_children[i] as child, v_given[i] as parent, v_inside[i] as inside
-        from unnest(v_ready) with ordinality as k (pos, ord)
-        join generate_subscripts(v_children, 1) as i on v_children[i] = k.pos
-        order by k.ord, i
-    loop
-        v_how := case when v_row.inside is null then v_standing ->> v_row.parent::text
-                      when fates[v_row.inside] = 'cancel' then 'failed' else 'live' end;
-        v_rule := coalesce(p_jobs -> (v_row.child - 1) ->> 'on_parent_failure', 'cancel');
-        if v_how = 'failed' and v_rule <> 'run' and coalesce(fates[v_row.child], '') <> 'cancel' then
-            fates[v_row.child] := v_rule;
+        -- Kahn: a position is ready once all its parents of this call are done.
+        select array_agg(coalesce(c.n, 0) order by p) into v_open
+        from generate_series(1, v_n) as p left join (
+            select v_children[i] as pos, count(*)::integer as n from generate_subscripts(v_children, 1) as i where v_inside[i] is not null group by 1) c on c.pos = p;
+        v_out := array(select i from generate_subscripts(v_children, 1) as i where v_inside[i] is not null order by v_inside[i], i);
+        select array_agg(coalesce(f.first, 0) order by p) into v_first
+        from generate_series(1, v_n) as p left join (
+            select v_inside[v_out[k]] as pos, min(k)::integer as first from generate_subscripts(v_out, 1) as k group by 1) f on f.pos = p;
+        v_ready := array(select p from generate_series(1, v_n) as p where v_open[p] = 0 order by p);
+        while v_done < cardinality(v_ready) loop
+            v_done := v_done + 1;
+            v_at := v_ready[v_done];
+            v_edge := v_first[v_at];
+            while v_edge > 0 and v_edge <= cardinality(v_out) and v_inside[v_out[v_edge]] = v_at loop
+                v_child := v_children[v_out[v_edge]];
+                v_open[v_child] := v_open[v_child] - 1;
+                if v_open[v_child] = 0 then
+                    v_ready := v_ready || v_child;
+                end if;
+                v_edge := v_edge + 1;
+            end loop;
+        end loop;
+        for v_at in 1..v_n loop
+            if v_open[v_at] > 0 then
+                faults[v_at] := coalesce(faults[v_at], 'depends_on: the jobs depend on each other in a circle');
+            end if;
+        end loop;
+        v_by_child := array(
+            select i from unnest(v_ready) with ordinality as k (pos, ord) join generate_subscripts(v_children, 1) as i on v_children[i] = k.pos
+            order by k.ord, i);
+
+        -- A refusal reaches all that depend on the refused, in their order.
+        foreach v_edge in array v_by_child loop
+            v_at := v_inside[v_edge];
+            if v_at is not null and (faults[v_at] is not null or v_at - 1 = any(p_refused)) then
+                faults[v_children[v_edge]] := coalesce(faults[v_children[v_edge]], format('depends_on: its parent jobs[%s] is refused', v_at - 1));
+            end if;
+        end loop;
+
+        v_outside := array(
+            select distinct v_parents[i] from generate_subscripts(v_children, 1) as i
+            where v_inside[i] is null and faults[v_children[i]] is null and not (v_children[i] - 1 = any(p_refused)));
+        if v_outside <> '{}' then
+            select jsonb_object_agg(m.parent::text, m.standing) into v_standing from tidemill.mark_parents(p_project_id, v_outside) as m;
+        end if;
+    end if;
+    v_again := tidemill.batch_faults(p_project_id, p_jobs, p_twins, true);
+    if array_remove(v_again, null) <> '{}' then
+        faults := array(select coalesce(faults[p], v_again[p]) from generate_series(1, v_n) as p order by p);
+    end if;
+    if v_children is null then
+        return;
+    end if;
+
+    -- In that order, what each child has to expect; a parent born cancelled has failed.
+    foreach v_edge in array v_by_child loop
+        v_child := v_children[v_edge];
+        v_at := v_inside[v_edge];
+        if faults[v_child] is not null or v_child - 1 = any(p_refused) then
+            continue;
+        end if;
+        if v_at is not null and (faults[v_at] is not null or v_at - 1 = any(p_refused)) then
+            faults[v_child] := format('depends_on: its parent jobs[%s] is refused', v_at - 1);
+            continue;
+        end if;
+        v_how := case when v_at is null then v_standing ->> v_parents[v_edge]::text
+                      when fates[v_at] = 'cancel' then 'failed' else 'live' end;
+        if v_how is null then  -- deleted since it was looked for
+            faults[v_child] := format('depends_on: no job %s in this project', v_parents[v_edge]);
+            continue;
+        end if;
+        v_rule := coalesce(p_jobs -> (v_child - 1) ->> 'on_parent_failure', 'cancel');
+        if v_how = 'failed' and v_rule <> 'run' and coalesce(fates[v_child], '') <> 'cancel' then
+            fates[v_child] := v_rule;
         end if;
         if v_how = 'live' then
-            pending[v_row.child] := pending[v_row.child] + 1;
+            pending[v_child] := pending[v_child] + 1;
         end if;
-        edge_children := edge_children || v_row.child;
-        edge_parents := edge_parents || v_row.parent;
+        edge_children := edge_children || v_child;
+        edge_parents := edge_parents || v_parents[v_edge];
         edge_settled := edge_settled || (v_how <> 'live');
     end loop;
     for v_at in 1..v_n loop
@@ -1287,9 +1433,9 @@ begin
 
     -- An idempotency key that was new while its job was not answers with the holder of the unique key from now on,
     -- also where another job of this call was to answer with that job.
-    update tidemill.unique_holds h set job_id = twins[i]
-    from generate_subscripts(p_ids, 1) as i
-    where h.job_id = p_ids[i] and h.kind = 'idempotency' and twins[i] is not null;
+    update tidemill.unique_holds h set job_id = twins[array_position(p_ids, h.job_id)]
+    where h.kind = 'idempotency' and h.job_id = any(array(
+        select p_ids[i] from generate_subscripts(p_ids, 1) as i where twins[i] is not null and twins[i] <> p_ids[i]));
     twins := array(
         select coalesce(f.twin, t.twin)
         from unnest(twins) with ordinality as t (twin, ord)
@@ -1379,34 +1525,6 @@ CREATE FUNCTION tidemill.uuid7(ticks bigint, salt uuid DEFAULT gen_random_uuid()
 CREATE FUNCTION tidemill.uuid7_ticks(at timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (floor((EXTRACT(epoch FROM at) * (4096000)::numeric)))::bigint;
-
-CREATE FUNCTION tidemill.wake_lanes(p_limit_keys bigint[], p_now timestamp with time zone) RETURNS integer
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_lane record;
-    v_woken integer := 0;
-    v_key bigint;
-begin
-    foreach v_key in array p_limit_keys loop
-        perform pg_advisory_xact_lock(v_key);
-    end loop;
-    for v_lane in
-        update tidemill.queue_lanes l
-        set blocked_by = null, blocked_since = null, is_ready = l.due_at <= p_now, look_at = l.due_at
-        where (l.queue_id, l.lane, l.priority) in (
-            select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
-            where w.limit_key = any(p_limit_keys) and w.blocked_by = 'concurrency_key'
-            limit 1000 for update skip locked)
-        returning l.queue_id, l.partition_key, l.is_ready
-    loop
-        v_woken := v_woken + 1;
-        if v_lane.is_ready then
-            perform tidemill.ready_partition(v_lane.queue_id, v_lane.partition_key);
-        end if;
-    end loop;
-    return v_woken;
-end $$;
 
 CREATE TABLE tidemill.api_keys (
     id uuid NOT NULL,
@@ -1499,6 +1617,7 @@ CREATE TABLE tidemill.job_batches (
     callbacks jsonb DEFAULT '{}'::jsonb NOT NULL,
     fired text[] DEFAULT '{}'::text[] NOT NULL,
     error text,
+    cancel_after uuid,
     sealed_at timestamp with time zone,
     finalized_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -1687,6 +1806,15 @@ CREATE VIEW tidemill.job_states AS
      LEFT JOIN tidemill.job_queue_entries e ON (((e.queue_id = j.queue_id) AND (e.lane = j.lane) AND (e.priority = j.priority) AND (e.run_at = j.run_at) AND (e.job_id = j.id))))
      LEFT JOIN tidemill.job_executions x ON (((x.job_id = j.id) AND (x.status = 'completed'::tidemill.execution_status))));
 
+ALTER TABLE tidemill.lane_news ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME tidemill.lane_news_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE tidemill.live_connections (
     id text NOT NULL,
     project_id uuid NOT NULL,
@@ -1761,12 +1889,6 @@ CREATE TABLE tidemill.quarantine (
     CONSTRAINT quarantine_reason_check CHECK ((length(reason) <= 200))
 );
 
-CREATE TABLE tidemill.queue_clocks (
-    queue_id uuid NOT NULL,
-    virtual_time double precision DEFAULT 0 NOT NULL
-)
-WITH (fillfactor='50');
-
 CREATE TABLE tidemill.queue_counters (
     queue_id uuid NOT NULL,
     minute timestamp with time zone NOT NULL,
@@ -1777,43 +1899,11 @@ CREATE TABLE tidemill.queue_counters (
     dead bigint DEFAULT 0 NOT NULL
 );
 
-CREATE TABLE tidemill.queue_lanes (
-    queue_id uuid NOT NULL,
-    lane bigint NOT NULL,
-    priority smallint NOT NULL,
-    partition_key text DEFAULT ''::text NOT NULL,
-    job_type text NOT NULL,
-    limit_key bigint,
-    concurrency_limit integer,
-    rate_class text,
-    sticky_worker text,
-    due_at timestamp with time zone NOT NULL,
-    is_ready boolean NOT NULL,
-    look_at timestamp with time zone NOT NULL,
-    blocked_by text,
-    blocked_since timestamp with time zone,
-    CONSTRAINT queue_lanes_blocked CHECK ((((blocked_by IS NULL) = (blocked_since IS NULL)) AND ((blocked_by IS NULL) OR (NOT is_ready)))),
-    CONSTRAINT queue_lanes_blocked_by_check CHECK ((blocked_by = ANY (ARRAY['concurrency_key'::text, 'rate_class'::text, 'sticky_worker'::text]))),
-    CONSTRAINT queue_lanes_lane_check CHECK ((lane > 0))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
-
 CREATE TABLE tidemill.queue_levels (
     queue_id uuid NOT NULL,
-    priority smallint NOT NULL
+    priority smallint NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL
 );
-
-CREATE TABLE tidemill.queue_partitions (
-    queue_id uuid NOT NULL,
-    partition_key text NOT NULL,
-    weight integer DEFAULT 1 NOT NULL,
-    virtual_finish double precision DEFAULT 0 NOT NULL,
-    is_ready boolean DEFAULT false NOT NULL,
-    served_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT queue_partitions_partition_key_check CHECK ((length(partition_key) <= 255)),
-    CONSTRAINT queue_partitions_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
 CREATE TABLE tidemill.queue_samples (
     queue_id uuid NOT NULL,
@@ -1927,6 +2017,12 @@ CREATE TABLE tidemill.signing_keys (
     CONSTRAINT signing_keys_secret_check CHECK ((length(secret) >= 32))
 );
 
+CREATE TABLE tidemill.sweep_positions (
+    name text NOT NULL,
+    after uuid NOT NULL,
+    CONSTRAINT sweep_positions_name_check CHECK ((length(name) <= 100))
+);
+
 CREATE TABLE tidemill.unique_holds (
     project_id uuid NOT NULL,
     kind tidemill.hold_kind NOT NULL,
@@ -2031,6 +2127,9 @@ ALTER TABLE ONLY tidemill.job_queue_entries
 ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidemill.lane_news
+    ADD CONSTRAINT lane_news_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidemill.live_connections
     ADD CONSTRAINT live_connections_pkey PRIMARY KEY (id);
 
@@ -2065,7 +2164,7 @@ ALTER TABLE ONLY tidemill.queue_lanes
     ADD CONSTRAINT queue_lanes_pkey PRIMARY KEY (queue_id, lane, priority);
 
 ALTER TABLE ONLY tidemill.queue_levels
-    ADD CONSTRAINT queue_levels_pkey PRIMARY KEY (queue_id, priority);
+    ADD CONSTRAINT queue_levels_pkey PRIMARY KEY (queue_id, priority, id);
 
 ALTER TABLE ONLY tidemill.queue_partitions
     ADD CONSTRAINT queue_partitions_pkey PRIMARY KEY (queue_id, partition_key);
@@ -2112,6 +2211,9 @@ ALTER TABLE ONLY tidemill.sessions
 ALTER TABLE ONLY tidemill.signing_keys
     ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 
+ALTER TABLE ONLY tidemill.sweep_positions
+    ADD CONSTRAINT sweep_positions_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY tidemill.unique_holds
     ADD CONSTRAINT unique_holds_pkey PRIMARY KEY (project_id, kind, key);
 
@@ -2139,7 +2241,7 @@ CREATE INDEX dead_letter_queue_open ON tidemill.dead_letter_queue USING btree (p
 
 CREATE INDEX job_batches_by_project ON tidemill.job_batches USING btree (project_id, id);
 
-CREATE INDEX job_batches_cancelling ON tidemill.job_batches USING btree (finalized_at) WHERE ((status = 'cancelled'::tidemill.batch_status) AND (((completed_jobs + failed_jobs) + cancelled_jobs) < total_jobs));
+CREATE INDEX job_batches_cancelling ON tidemill.job_batches USING btree (finalized_at, id) WHERE (cancel_after IS NOT NULL);
 
 CREATE INDEX job_dependencies_by_parent ON tidemill.job_dependencies USING btree (depends_on_job_id);
 
@@ -2156,6 +2258,8 @@ CREATE INDEX job_leases_by_limit ON tidemill.job_leases USING btree (limit_key) 
 CREATE INDEX job_leases_gated ON tidemill.job_leases USING btree (queue_id, priority, claimed_at) WHERE (((traits)::integer & 128) <> 0);
 
 CREATE INDEX job_logs_by_job ON tidemill.job_logs USING btree (job_id, id);
+
+CREATE INDEX job_queue_entries_gated ON tidemill.job_queue_entries USING btree (queue_id, run_at, job_id) WHERE (lane <> 0);
 
 CREATE INDEX jobs_by_batch ON tidemill.jobs USING btree (batch_id, id) WHERE (batch_id IS NOT NULL);
 
@@ -2179,6 +2283,8 @@ CREATE INDEX jobs_by_retention ON tidemill.jobs USING btree (retention_until) WH
 
 CREATE INDEX jobs_by_schedule ON tidemill.jobs USING btree (scheduled_job_id, id) WHERE (scheduled_job_id IS NOT NULL);
 
+CREATE INDEX lane_news_by_queue ON tidemill.lane_news USING btree (queue_id, id);
+
 CREATE INDEX live_connections_by_project ON tidemill.live_connections USING btree (project_id);
 
 CREATE INDEX operations_by_project ON tidemill.operations USING btree (project_id, id);
@@ -2189,13 +2295,15 @@ CREATE INDEX organization_members_by_user ON tidemill.organization_members USING
 
 CREATE INDEX queue_counters_by_minute ON tidemill.queue_counters USING btree (minute);
 
-CREATE INDEX queue_lanes_by_limit ON tidemill.queue_lanes USING btree (limit_key) WHERE (blocked_by = 'concurrency_key'::text);
+CREATE INDEX queue_lanes_by_limit ON tidemill.queue_lanes USING btree (limit_key) WHERE (limit_key IS NOT NULL);
 
 CREATE INDEX queue_lanes_by_look ON tidemill.queue_lanes USING btree (look_at);
 
 CREATE INDEX queue_lanes_by_rate ON tidemill.queue_lanes USING btree (rate_class) WHERE (blocked_by = 'rate_class'::text);
 
 CREATE INDEX queue_lanes_ready ON tidemill.queue_lanes USING btree (queue_id, partition_key, priority DESC, due_at, lane) WHERE is_ready;
+
+CREATE INDEX queue_lanes_sticky ON tidemill.queue_lanes USING btree (queue_id) WHERE (sticky_worker IS NOT NULL);
 
 CREATE INDEX queue_lanes_waiting ON tidemill.queue_lanes USING btree (queue_id, look_at) WHERE (NOT is_ready);
 
@@ -2230,8 +2338,6 @@ CREATE INDEX worker_heartbeats_by_worker ON tidemill.worker_heartbeats USING btr
 CREATE INDEX workers_by_project ON tidemill.workers USING btree (project_id, id);
 
 CREATE INDEX workers_by_seen ON tidemill.workers USING btree (last_seen_at);
-
-CREATE TRIGGER enter_lane AFTER INSERT ON tidemill.job_queue_entries FOR EACH ROW WHEN ((new.lane <> 0)) EXECUTE FUNCTION tidemill.enter_lane();
 
 ALTER TABLE ONLY tidemill.api_keys
     ADD CONSTRAINT api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -32,6 +32,7 @@ from tidemill.domain.jobs import (
     Registered,
     Registration,
 )
+from tidemill.domain.schedule import Spec
 from tidemill.domain.transitions import State
 
 
@@ -70,8 +71,8 @@ class FamilyStore(Transactions, Protocol):
     def settle_children(self, parents: Sequence[tuple[str, bool]], *, limit: int, now: datetime | None) -> tuple[list[ChildMoved], int]:
         """One round over at most `limit` open edges of (parent, failed) pairs; the children reached, and the edges settled."""
 
-    def left_behind(self, *, after: str, limit: int) -> list[tuple[str, bool]]:
-        """(parent, failed) of ended parents among at most `limit` open edges from `after` on."""
+    def left_behind(self, *, limit: int) -> list[tuple[str, bool]]:
+        """(parent, failed) of ended parents among the next `limit` open edges; the next call goes on behind them."""
 
     def batches_of(self, job_ids: Sequence[str]) -> dict[str, str]:
         """Job id → batch id, for members."""
@@ -82,8 +83,8 @@ class FamilyStore(Transactions, Protocol):
     def finish_batch(self, batch_id: str, status: str, fired: Sequence[str], error: str | None, *, now: datetime | None) -> bool:
         """Ends a sealed batch; False if it is not sealed."""
 
-    def enqueue_specs(self, project_id: str, jobs: Sequence[JobSpec], *, now: datetime | None) -> list[Enqueued]:
-        """Enqueues what can be; a refused one says why in its result."""
+    def enqueue_callback(self, project_id: str, job: JobSpec, *, now: datetime | None) -> Enqueued:
+        """Enqueues the job if it can be; a refused one says why, whatever is wrong with it, and the transaction goes on."""
 
     def create_batch(self, project_id: str, batch_id: str, name: str, callbacks_json: str, *, now: datetime | None) -> None:
         """Adds an open batch."""
@@ -94,14 +95,17 @@ class FamilyStore(Transactions, Protocol):
     def seal_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> BatchCount | None:
         """Seals an open batch; its counters, locked."""
 
-    def cancel_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> str | None:
-        """Cancels a batch that has not ended; its status after that."""
+    def cancel_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> tuple[str, str | None] | None:
+        """Cancels a batch that has not ended; its status after that, and the member after which its walk goes on (None: it is over)."""
 
-    def unfinished_members(self, batch_id: str, *, after: str, limit: int) -> list[tuple[str, str]]:
-        """(project id, job id) of members in motion that nobody has asked to stop."""
+    def unfinished_members(self, batch_id: str, *, after: str, walk: int, limit: int) -> tuple[list[str], str | None]:
+        """Of the next `walk` members at most `limit` in motion that nobody has asked to stop, and where to go on (None: the end)."""
 
-    def cancelling_batches(self, limit: int, *, now: datetime | None) -> list[tuple[str, str]]:
-        """(project id, batch id) of cancelled batches with members in motion."""
+    def walked(self, batch_id: str, *, after: str | None) -> None:
+        """Notes how far the walk over a cancelled batch's members is."""
+
+    def cancelling_batches(self, limit: int) -> list[tuple[str, str, str]]:
+        """(project id, batch id, member to go on after) of cancelled batches whose members are still being walked."""
 
 
 class SettleStore(FamilyStore, Protocol):
@@ -260,6 +264,9 @@ class JobSource(Protocol):
 
     def register(self, registration: Registration) -> Registered:
         """Makes this source a worker; NotFound for a queue that does not exist. A second call makes another worker."""
+
+    def declare_schedules(self, declared_by: str, specs: Mapping[str, Spec]) -> Mapping[str, int]:
+        """Upserts the schedules of a program and pauses those that it declares no more; counts. Forbidden if the key may not."""
 
     def claim(self, limit: int) -> list[ClaimedJob]:
         """At most `limit` (≤ 500) begun jobs of the registered queues and job types. Does not wait for any to come."""

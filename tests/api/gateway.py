@@ -131,7 +131,7 @@ def checked(reply: Reply) -> Reply:
 class Gateway:
     """All handlers over one database, each with a Dispatcher of its own, as in as many Lambda environments."""
 
-    def __init__(self, dsn: str, *, log: Any = None) -> None:
+    def __init__(self, dsn: str, *, log: Any = None, project: tuple[str, str] | None = None) -> None:
         self.dsn = dsn
         self.slept: list[float] = []
         self.settings = Settings(stage=STAGE, database_url=dsn)
@@ -140,7 +140,7 @@ class Gateway:
         self.log = log
         self._apps: dict[str, Any] = {}
         self.authorizer = Authorizer(settings=self.settings, database=self.databases[0], log=log)
-        self.project_id, self.key = found(dsn)
+        self.project_id, self.key = project or found(dsn)
 
     def close(self) -> None:
         for database in self.databases:

@@ -36,14 +36,37 @@ def test_b081_as_soon_as_it_can_hear(how: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("how", SIGNALS, ids=lambda s: s.name)
-@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.6, 1.0, 1.5])
-def test_b081_in_the_middle_of_the_start(how: signal.Signals, after_s: float) -> None:
+@pytest.mark.parametrize("after_s", [0.1, 1.0])
+def test_b081_some_moments_after_the_start(how: signal.Signals, after_s: float) -> None:
     with Dev(*PROGRAM) as dev:
         began = time.monotonic()
         until(lambda: catches(dev.process.pid, signal.SIGTERM), what="a handler for SIGTERM")
         threading.Event().wait(max(0.0, began + after_s - time.monotonic()))
         took = ends_well(dev, how, Watched())
         print(f"{how.name} after {after_s} s: gone in {took:.2f} s")
+
+
+@pytest.mark.parametrize("how", SIGNALS, ids=lambda s: s.name)
+@pytest.mark.parametrize("word", ["initdb", "postgres", "awslambdaric"])
+def test_b081_in_the_middle_of_the_start(how: signal.Signals, word: str) -> None:
+    """The moment is named by what is being started, for how long it takes depends on the machine."""
+    with Dev(*PROGRAM) as dev:
+        until(lambda: dev.running(word), what=f"the start of {word}")
+        took = ends_well(dev, how, Watched())
+        print(f"{how.name} while {word} starts: gone in {took:.2f} s")
+
+
+@pytest.mark.parametrize("how", SIGNALS, ids=lambda s: s.name)
+def test_b081_two_signals_in_the_middle_of_the_start(how: signal.Signals) -> None:
+    with Dev(*PROGRAM) as dev:
+        until(lambda: dev.running("initdb"), what="initdb")
+        watched = Watched()
+        watched.note(dev)
+        dev.process.send_signal(how)
+        dev.process.send_signal(signal.SIGTERM if how is signal.SIGINT else signal.SIGINT)
+        assert dev.wait() in (0, 128 + signal.SIGTERM, 128 + signal.SIGINT)
+        assert watched.left() == []
+        until(lambda: folders_of(dev.process.pid) == [], what="the temporary folder's removal")
 
 
 @pytest.mark.parametrize("how", SIGNALS, ids=lambda s: s.name)
@@ -102,5 +125,5 @@ def test_b081_killed_outright_leaves_nothing_either() -> None:
 def claims_wait_on_the_database(dev: Dev) -> bool:
     """Is a claims function connected to the server?"""
     port = int(dev.dsn.rpartition(":")[2].partition("/")[0])
-    claims = [process for process in dev.family() if "claims.handler.handler" in process.cmdline()]
-    return any(connection.raddr and connection.raddr.port == port for process in claims for connection in process.net_connections("inet"))
+    connections = [connection for process in dev.running("claims.handler") for connection in process.net_connections("inet")]
+    return any(connection.raddr and connection.raddr.port == port for connection in connections)

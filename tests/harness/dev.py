@@ -78,6 +78,14 @@ class Dev:
         except psutil.NoSuchProcess:
             return []
 
+    def running(self, word: str) -> list[psutil.Process]:
+        """Those of the family that have this word in their command line."""
+        found = []
+        for process in self.family():
+            with contextlib.suppress(psutil.Error):
+                found += [process] if any(word in argument for argument in process.cmdline()) else []
+        return found
+
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Sends the signal and waits; the exit code."""
         self.process.send_signal(how)

@@ -13,6 +13,7 @@ import pytest
 
 from harness.mill import Mill
 from harness.working import ROOT, WorkerProcess, eventually
+from tidemill.engine.worker import command as leave_command
 
 SLOW_APP = """
 import pathlib, threading
@@ -112,3 +113,16 @@ def _is_gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def test_the_command_restart_begins_the_worker_anew_in_its_place(mill: Mill) -> None:
+    with WorkerProcess(mill, "--lease-secs", "1") as worker:
+        first = worker.saw("started")["worker_id"]
+        leave_command(mill.store, mill.project_id, first, "restart")
+        eventually(lambda: len([line for line in worker.events if line["event"] == "started"]) == 2)
+        second = worker.events[-1]["worker_id"]
+        assert second != first
+        row = mill.conn.execute("select id::text, pid from tidemill.workers").fetchall()
+        assert row == [(second, worker.pid)]
+        worker.signal()
+        assert worker.ended() == 0

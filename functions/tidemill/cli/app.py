@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "worker": ("tidemill.cli.worker", "Run the jobs of an app: tidemill worker myapp.jobs:app"),
     "enqueue": ("tidemill.cli.enqueue", "Create a job"),
     "jobs": ("tidemill.cli.jobs", "List, show, cancel and retry jobs"),
+    "schedules": ("tidemill.cli.schedules", "Put, preview, pause and trigger schedules"),
     "tick": ("tidemill.cli.tick", "Run one scheduler pass now"),
     "migrate": ("tidemill.cli.migrate", "Bring a database to the version of this code"),
     "demo": ("tidemill.cli.demo", "Run over a thousand real jobs through kills and restarts, and prove the totals"),

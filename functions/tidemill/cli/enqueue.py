@@ -19,7 +19,7 @@ _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 def duration_ms(text: str) -> int:
     """`500ms`, `90s`, `5m`, `2h` or `1d` in ms."""
-    match = re.fullmatch(r"(\d{1,12})(ms|s|m|h|d)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,12})(ms|s|m|h|d)", text.strip())
     if match is None:
         raise typer.BadParameter(f"{text!r} is no duration; write 500ms, 90s, 5m, 2h or 1d")
     return int(match[1]) * _UNITS[match[2]]

@@ -57,7 +57,7 @@ def print_fields(fields: Iterable[tuple[str, str]]) -> None:
 
 
 def age(at: datetime | None, now: datetime | None = None) -> str:
-    """How long ago (`3m`) or how far ahead (`in 3m`); `-` for no time."""
+    """How long ago (`3m 5s`) or how far ahead (`in 3m 5s`); `-` for no time."""
     if at is None:
         return "-"
     seconds = ((now or datetime.now(UTC)) - at).total_seconds()
@@ -66,7 +66,11 @@ def age(at: datetime | None, now: datetime | None = None) -> str:
 
 
 def _span(seconds: float) -> str:
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(seconds)}s"
+    """The two largest units: `2d 3h`, `1h 59m`, `3m 5s`, `12s`."""
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+    return " ".join(part for part in parts[:2] if part) or "0s"

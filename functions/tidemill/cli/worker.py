@@ -25,7 +25,7 @@ from tidemill.runner.worker import Worker
 if TYPE_CHECKING:
     from tidemill.ports import JobSource
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class Source(StrEnum):

@@ -13,6 +13,7 @@ from tidemill.client.fields import JobFields, chunks, instant, job_object, job_o
 from tidemill.client.models import BulkAnswer, BulkItem, Enqueued, Execution, Job
 from tidemill.client.operator import OperatorCalls
 from tidemill.client.retry import Breaker, RetryRule
+from tidemill.client.schedules import ScheduleCalls
 from tidemill.client.transport import Call, Transport
 from tidemill.domain import limits
 from tidemill.domain.errors import OutOfRange
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 KEY_PREFIX: Final = "auto:"
 
 
-class Client(OperatorCalls):
+class Client(OperatorCalls, ScheduleCalls):
     """One project's queue. Thread-safe: share one among all threads; close it, or use it as a context manager.
 
     timeout: seconds for connecting and for each silence while reading. retries: further tries after the first, with

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +27,8 @@ from tidemill.domain.jobs import (
     Registered,
     Registration,
 )
+
+from tidemill.domain.schedule import Spec, object_of
 
 if TYPE_CHECKING:
     import httpx
@@ -72,6 +74,12 @@ class HttpSource:
             self._registration, self._worker_id = registration, answer["worker_id"]
         self._release(strays)
         return Registered(answer["worker_id"], answer["heartbeat_interval_ms"], answer["lease_ms"])
+
+    def declare_schedules(self, declared_by: str, specs: Mapping[str, Spec]) -> Mapping[str, int]:
+        """Needs a key with the scope `admin`; Forbidden otherwise."""
+        body = {"declared_by": declared_by, "schedules": {name: object_of(spec) for name, spec in specs.items()}}
+        counts: Mapping[str, int] = self._transport.send(Call("POST", "/v1/schedules/sync", body))
+        return counts
 
     def claim(self, limit: int) -> list[ClaimedJob]:
         """What the long poll of `rest` has brought, or what is due at this moment. Empty while that poll is still out."""

@@ -125,10 +125,11 @@ class InvalidTransition(Conflict):
 
     code = "invalid_transition"
 
-    def __init__(self, state: str, event: str, *, to: str | None = None) -> None:
+    def __init__(self, state: str, event: str, *, to: str | None = None, kind: str = "job") -> None:
         self.state, self.event, self.to = state, event, to
         goal = f" to {to}" if to else ""
-        super().__init__(f"a {state} job cannot {event}{goal}: see the job's actions for what it allows")
+        hint = ": see the job's actions for what it allows" if kind == "job" else ""
+        super().__init__(f"a {state} {kind} cannot {event}{goal}{hint}")
 
 
 class LeaseLost(Conflict):

@@ -2,6 +2,7 @@
 
 Postgres' jsonb keeps a number's digits but not its exponent: 1e23 would come back as an integer. `canonical_json`
 writes floats in full (`100000000000000000000000.0`), so a float stays a float and an integer of any size an integer.
+The one number that does not come back as sent is -0.0: Postgres' numeric has no such zero, so it is stored as 0.0.
 """
 
 from __future__ import annotations

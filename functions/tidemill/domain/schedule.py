@@ -6,7 +6,7 @@ Pure: the database's clock and the zone data's release are handed in or pinned w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -135,6 +135,12 @@ def anchor_of(spec: Spec, before: Schedule | None, *, now: datetime) -> datetime
     if before is not None and before.spec.every_ms == spec.every_ms:
         return before.anchor_at
     return now.replace(microsecond=0)
+
+
+def object_of(spec: Spec) -> dict[str, Any]:
+    """The spec as the body of `PUT /v1/schedules/{name}`; what has its default is left out."""
+    found = {field.name: getattr(spec, field.name) for field in fields(spec) if getattr(spec, field.name) != field.default}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()} | {"job": dict(spec.job)}
 
 
 def jitter(schedule_id: str, nominal_at: datetime, jitter_ms: int) -> timedelta:

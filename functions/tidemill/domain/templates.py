@@ -28,7 +28,8 @@ def fill(template: Any, *, schedule: str, scheduled_at: datetime) -> Any:
 
 def instant_text(instant: datetime) -> str:
     """RFC 3339 in UTC with as few digits as it needs: 2027-01-31T09:00:00Z."""
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    digits = "microseconds" if instant.microsecond % 1_000 else "milliseconds" if instant.microsecond else "seconds"
+    return instant.astimezone(UTC).isoformat(timespec=digits).replace("+00:00", "Z")
 
 
 def _filled(value: Any, words: dict[str, str]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from tidemill.domain.errors import InvalidTransition, NotFound, TidemillError
+from tidemill.domain.errors import Invalid, InvalidTransition, NotFound, Unavailable
 from tidemill.domain.jobs import Enqueued, JobSpec
 from tidemill.domain.keys import compact_json
 from tidemill.engine.enqueue import enqueue
@@ -15,7 +15,8 @@ from tidemill.engine.operate import CancelStore, cancel
 from tidemill.ports import EnqueueStore, Rolls
 
 CANCEL_BATCH = 500
-_NIL = "00000000-0000-0000-0000-000000000000"
+WALK = 2_000
+WALKS = 20
 
 
 class BatchStore(CancelStore, EnqueueStore, Protocol):
@@ -43,14 +44,26 @@ def create(
 
 
 def add(store: BatchStore, project_id: str, batch_id: str, jobs: Sequence[JobSpec], *, now: datetime | None = None) -> list[Enqueued]:
-    """Members for an open batch. InvalidTransition if it takes no more."""
+    """Members for an open batch, all or nothing. InvalidTransition if it takes no more; a repeat by key still gets its answer."""
     with store.transaction():
-        status = store.batch_status(project_id, batch_id)
-        if status is None:
-            raise NotFound("batch", batch_id)
-        if status != "open":
-            raise InvalidTransition(f"{status} batch", "take jobs")
-        return enqueue(store, project_id, [{**job, "batch_id": batch_id} for job in jobs], now=now)
+        try:
+            added = enqueue(store, project_id, [{**job, "batch_id": batch_id} for job in jobs], now=now)
+        except Invalid as error:
+            if any(fault.loc[-1:] != ("batch_id",) for fault in error.faults):
+                raise
+            _require_open(store, project_id, batch_id)
+            raise
+        if not jobs:
+            _require_open(store, project_id, batch_id)
+        return added
+
+
+def _require_open(store: BatchStore, project_id: str, batch_id: str) -> None:
+    status = store.batch_status(project_id, batch_id)
+    if status is None:
+        raise NotFound("batch", batch_id)
+    if status != "open":
+        raise InvalidTransition(status, "take jobs", kind="batch")
 
 
 def seal(store: BatchStore, project_id: str, batch_id: str, *, now: datetime | None = None) -> str:
@@ -64,35 +77,52 @@ def seal(store: BatchStore, project_id: str, batch_id: str, *, now: datetime | N
 
 
 def cancel_batch(store: BatchStore, project_id: str, batch_id: str, *, roll: Rolls, now: datetime | None = None) -> str:
-    """Cancels what has not begun and asks what runs to stop; no callback fires. Its status after that.
+    """Cancels what has not begun and asks what runs to stop; no callback fires. Its status after that. Asking again goes on with it.
 
-    At most 500 members in this call; the scheduler goes on with the rest.
+    At most 500 members in this call; the scheduler goes on with the rest. Not within a transaction: each member has its own.
     """
-    status = store.cancel_batch(project_id, batch_id, now=now)
-    if status is None:
+    found = store.cancel_batch(project_id, batch_id, now=now)
+    if found is None:
         raise NotFound("batch", batch_id)
+    status, after = found
     if status != "cancelled":
-        raise InvalidTransition(f"{status} batch", "cancel")
-    cancel_members(store, project_id, batch_id, roll=roll, now=now)
+        raise InvalidTransition(status, "be cancelled", kind="batch")
+    if after is not None:
+        cancel_members(store, project_id, batch_id, after, roll=roll, now=now)
     return status
 
 
-def cancel_members(store: BatchStore, project_id: str, batch_id: str, *, roll: Rolls, now: datetime | None = None) -> int:
-    """Cancels at most 500 members that are still in motion; how many it asked."""
-    asked = 0
-    for _, job_id in store.unfinished_members(batch_id, after=_NIL, limit=CANCEL_BATCH):
-        try:
-            cancel(store, project_id, job_id, roll=roll, reason="batch_cancelled", now=now)
-            asked += 1
-        except TidemillError:
-            continue  # it ended meanwhile, or keeps moving: the next pass looks again
+def cancel_members(store: BatchStore, project_id: str, batch_id: str, after: str, *, roll: Rolls, now: datetime | None = None) -> int:
+    """Cancels at most 500 members that are still in motion, from `after` on, and notes how far it came; how many it asked.
+
+    A member has one turn: one that is retried by hand after the walk has passed it runs again.
+    """
+    asked, place = 0, after
+    for _ in range(WALKS):
+        found, ahead = store.unfinished_members(batch_id, after=place, walk=WALK, limit=CANCEL_BATCH - asked)
+        for job_id in found:
+            try:
+                cancel(store, project_id, job_id, roll=roll, reason="batch_cancelled", now=now)
+            except (NotFound, InvalidTransition):
+                continue  # it ended meanwhile
+            except Unavailable:
+                store.walked(batch_id, after=place)  # it keeps moving: the next pass comes back to it
+                return asked
+            asked, place = asked + 1, job_id
+        if ahead is None:
+            store.walked(batch_id, after=None)
+            return asked
+        place = ahead
+        if asked >= CANCEL_BATCH:
+            break
+    store.walked(batch_id, after=place)
     return asked
 
 
 def cancelling(store: BatchStore, *, limit: int, roll: Rolls, now: datetime | None = None) -> Mapping[str, Any]:
-    """The scheduler's part: goes on with cancelled batches that still have members in motion."""
+    """The scheduler's part: goes on with cancelled batches whose members have not all had their turn."""
     counts = {"batches": 0, "members": 0}
-    for project_id, batch_id in store.cancelling_batches(limit, now=now):
+    for project_id, batch_id, after in store.cancelling_batches(limit):
         counts["batches"] += 1
-        counts["members"] += cancel_members(store, project_id, batch_id, roll=roll, now=now)
+        counts["members"] += cancel_members(store, project_id, batch_id, after, roll=roll, now=now)
     return counts

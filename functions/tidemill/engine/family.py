@@ -42,10 +42,7 @@ def after_end(store: FamilyStore, ends: Sequence[End], *, now: datetime | None =
     members = [(e.job_id, _OUTCOMES[e.state]) for e in ends if e.traits & BATCH and e.state in _OUTCOMES]
     if parents:
         members += settle_children(store, parents, now=now)
-    if members:
-        batch_of = store.batches_of([job_id for job_id, _ in members])
-        counted = [(batch_of[job_id], outcome, 1) for job_id, outcome in members if job_id in batch_of]
-        count_members(store, counted, now=now)
+    count_ended(store, members, now=now)
 
 
 def settle_children(store: FamilyStore, parents: Sequence[tuple[str, bool]], *, now: datetime | None = None) -> list[tuple[str, Outcome]]:
@@ -63,6 +60,13 @@ def settle_children(store: FamilyStore, parents: Sequence[tuple[str, bool]], *, 
         fallen = [(m.job_id, True) for m in moved if m.cancelled and m.traits & CHILDREN]
         wave = sorted({*(wave if edges >= EDGES else ()), *fallen})
     return cancelled
+
+
+def count_ended(store: FamilyStore, members: Sequence[tuple[str, str]], *, now: datetime | None = None) -> None:
+    """Counts members (job, outcome) that have just ended in their batches."""
+    if members:
+        batch_of = store.batches_of([job_id for job_id, _ in members])
+        count_members(store, [(batch_of[job_id], outcome, 1) for job_id, outcome in members if job_id in batch_of], now=now)
 
 
 def count_members(
@@ -85,8 +89,11 @@ def end_if_done(store: FamilyStore, batch: BatchCount, *, now: datetime | None =
     clean = batch.failed == 0 and batch.cancelled == 0
     names = ["on_complete", "on_success" if clean else "on_failure"]
     due = [name for name in names if name in batch.callbacks and name not in batch.fired]
-    jobs = [_callback(batch, name) for name in due]
-    refused = [f"{r.field}: {r.message}" for r in store.enqueue_specs(batch.project_id, jobs, now=now) if r.code] if jobs else []
+    refused = []
+    for name in due:
+        made = store.enqueue_callback(batch.project_id, _callback(batch, name), now=now)
+        if made.code:
+            refused.append(f"{name}: {made.field or 'job'}: {made.message}")
     status = "completed" if clean else "completed_with_failures"
     return store.finish_batch(batch.batch_id, status, due, "; ".join(refused)[:2000] or None, now=now)
 

@@ -113,7 +113,10 @@ class _Batch:
         """Takes the next due schedules (or `only` that one) and decides about each; `blame`: it is at fault, and not tried again."""
         self._moves, self._events = [], []
         ahead_ms = AHEAD // timedelta(milliseconds=1)
-        at, self.found = self._store.due_schedules(after, ahead_ms=ahead_ms, limit=SCHEDULES, only=only, now=self._now)
+        if only is None:
+            at, self.found = self._store.due_schedules(after, ahead_ms=ahead_ms, limit=SCHEDULES, now=self._now)
+        else:
+            at, self.found = self._store.due_schedule(only, ahead_ms=ahead_ms, now=self._now)
         if at is None:
             return
         busy = self._store.unfinished_occurrences([s.id for s in self.found if s.spec.overlap is not Overlap.ALLOW])

@@ -139,12 +139,11 @@ def _forget(store: OperateStore, gone: Sequence[Deleted]) -> None:
     """What a deletion means to others: a child has lost its parent as if it had failed; a batch is one smaller."""
     counted = [(d.batch_id, "total", -1) for d in gone if d.batch_id]
     counted += [(d.batch_id, d.outcome, -1) for d in gone if d.batch_id and d.outcome]
-    count_members(store, counted)
     parents = [(d.job_id, d.outcome != "completed") for d in gone if d.has_children]
-    if parents:
-        cancelled = settle_children(store, parents)
-        batch_of = store.batches_of([job_id for job_id, _ in cancelled])
-        count_members(store, [(batch_of[j], outcome, 1) for j, outcome in cancelled if j in batch_of])
+    cancelled = settle_children(store, parents) if parents else []
+    batch_of = store.batches_of([job_id for job_id, _ in cancelled])
+    # children before batches, as everywhere
+    count_members(store, counted + [(batch_of[j], outcome, 1) for j, outcome in cancelled if j in batch_of])
 
 
 def _ended(store: OperateStore, job_id: str, move: Callable[[], int | None], now: datetime | None) -> State | None:

@@ -115,9 +115,15 @@ class ScheduleStore(SettleStore, OperateStore, EnqueueStore, Protocol):
         """Removes all but the latest `keep` of each; how many went."""
 
     def due_schedules(
-        self, after: Cursor | None, *, ahead_ms: int, limit: int, only: str | None, now: datetime | None
+        self, after: Cursor | None, *, ahead_ms: int, limit: int, now: datetime | None
     ) -> tuple[datetime | None, list[Schedule]]:
-        """(now, active schedules due before now + ahead, in order, locked); skips those that another pass holds. No rows: no now."""
+        """(now, active schedules due before now + ahead, in order, locked); skips those that another pass holds. No rows: no now.
+
+        Two statements: what was waited for must be read after it is locked.
+        """
+
+    def due_schedule(self, schedule_id: str, *, ahead_ms: int, now: datetime | None) -> tuple[datetime | None, list[Schedule]]:
+        """The same for one of them."""
 
     def stale_schedules(self, release: str, limit: int, *, now: datetime | None) -> tuple[datetime | None, list[Schedule]]:
         """(now, active schedules that other zone data was used for, locked)."""

@@ -107,7 +107,9 @@ class Dispatcher:
             kinds.append(type(seen).__name__)
             trace = seen.__traceback__
             while trace is not None:
-                places.append(f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}")
+                module = str(trace.tb_frame.f_globals.get("__name__"))
+                if module.startswith("tidemill."):
+                    places.append(f"{module}:{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}")
                 trace = trace.tb_next
             seen = seen.__cause__ or seen.__context__
         self._log.error("request failed", extra={"kinds": kinds, "places": places[-20:]})

@@ -96,6 +96,7 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("DELETE", "/v1/retry-policies/{name}", "admin", (A,), "retry_policies:delete"),
     Route("GET", "/v1/schedules", "admin", (R, O, A), "schedules:list_schedules"),
     Route("POST", "/v1/schedules/preview", "admin", (R, O, A), "schedules:preview_timing"),
+    Route("POST", "/v1/schedules/sync", "admin", (A,), "schedules:sync"),
     Route("PUT", "/v1/schedules/{name}", "admin", (A,), "schedules:put"),
     Route("GET", "/v1/schedules/{name}", "admin", (R, O, A), "schedules:show"),
     Route("PATCH", "/v1/schedules/{name}", "admin", (A,), "schedules:edit"),

@@ -26,6 +26,8 @@ from tidemill.http.models.schedules import (
     ScheduleEvents,
     ScheduleIn,
     SchedulesPage,
+    SyncIn,
+    SyncOut,
 )
 from tidemill.http.models.schedules import Schedule as ScheduleOut
 from tidemill.http.operation import Answer, Call, operation
@@ -64,11 +66,21 @@ def put(call: Call, name: str) -> Answer:
 
     A change takes back occurrences that were made ready ahead, and counts from now; it never fires by itself.
     """
-    name = _name(name)
-    given = dict(call.body)
-    spec = _laid_over(_DEFAULTS, given, _job(given.pop("job"), call))
+    name, spec = _name(name), _spec(call.body, call, ())
     done = call.database.run(lambda store: engine.put(store, call.project_id, name, spec, new_id=lambda: str(new_id())))
     return Answer(shown(done.schedule), 201 if done.created else 200)
+
+
+@operation(body=SyncIn, answers={200: SyncOut})
+def sync(call: Call) -> Answer:
+    """Upsert the schedules that a program declares, and pause those that it declared once and no more. All or nothing."""
+    specs = {_name(name): _spec(given, call, ("schedules", name)) for name, given in call.body["schedules"].items()}
+
+    def work(store: PostgresStore) -> Mapping[str, int]:
+        with store.transaction():
+            return engine.sync(store, call.project_id, call.body["declared_by"], specs, new_id=lambda: str(new_id()))
+
+    return Answer(dict(call.database.run(work)))
 
 
 @operation(answers={200: ScheduleOut})
@@ -175,9 +187,14 @@ def _name(name: str) -> str:
     return name
 
 
-def _job(given: Any, call: Call) -> dict[str, Any]:
+def _spec(given: Mapping[str, Any], call: Call, at: tuple[str, ...]) -> Spec:
+    rest = {name: value for name, value in given.items() if name != "job"}
+    return _laid_over(_DEFAULTS, rest, _job(given["job"], call, at))
+
+
+def _job(given: Any, call: Call, at: tuple[str, ...] = ()) -> dict[str, Any]:
     assert call.raw is not None
-    found: dict[str, Any] = checked(JobIn, given, at=("job",), storable=not call.raw.may_be_unstorable)
+    found: dict[str, Any] = checked(JobIn, given, at=(*at, "job"), storable=not call.raw.may_be_unstorable)
     return found
 
 

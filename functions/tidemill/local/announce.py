@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemill import credentials
 from tidemill.credentials import Credentials
 
 
@@ -49,6 +50,11 @@ def rows(ready: Ready) -> list[tuple[str, str]]:
     return [*found, ("logs", str(ready.log_path))] if ready.log_path else found
 
 
+def is_found_by_itself(ready: Ready) -> bool:
+    """Does a command in this folder find the instance without being told where it is?"""
+    return ready.folder.resolve() == credentials.default_folder().resolve()
+
+
 def tell(ready: Ready, *, as_json: bool) -> None:
     """Print it on standard output, at once."""
     if as_json:
@@ -70,5 +76,7 @@ def tell(ready: Ready, *, as_json: bool) -> None:
         table.add_row(label, Text(value, style="bold cyan" if label == "URL" else ""))
     console.print(Text.assemble(("tidemill", "bold"), " is ready ", (f"({ready.took_s:.1f} s)", "dim")))
     console.print(table)
-    console.print(Text.assemble(("try  ", "dim"), 'tidemill enqueue demo.hello --payload \'{"name": "you"}\''))
+    if not is_found_by_itself(ready):
+        print(f"\nexport TIDEMILL_URL={ready.credentials.url} TIDEMILL_API_KEY={ready.credentials.api_key}")  # in one piece, to copy
+    console.print(Text.assemble(("\ntry  ", "dim"), 'tidemill enqueue demo.hello --payload \'{"name": "you"}\''))
     console.print(Text("Ctrl-C ends everything; twice ends it at once", style="dim"))

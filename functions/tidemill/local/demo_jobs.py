@@ -23,14 +23,15 @@ def count(ctx: Context, payload: Any) -> dict[str, int]:
     wanted = payload if isinstance(payload, dict) else {}
     to, step_s = min(int(wanted.get("to", 10)), 600), min(int(wanted.get("step_ms", 1_000)), 10_000) / 1_000
     done = 0
-    while done < to and not ctx.cancelled:
+    while done < to:
+        ctx.raise_if_cancelled()
         time.sleep(step_s)
         done += 1
         ctx.progress(done, to)
     return {"counted": done}
 
 
-@app.job("demo.fail", retry={"strategy": "fixed", "base_delay_ms": 1_000, "max_attempts": 3})
+@app.job("demo.fail")
 def fail(ctx: Context, _: Any) -> None:
     """Always fails, so that retries and the dead letter can be watched."""
     raise RuntimeError(f"attempt {ctx.attempt} failed as it was asked to")

@@ -12,7 +12,10 @@ from tidemill.local.runtime.functions import ROOT
 from tidemill.local.runtime.process import STDERR
 
 APP: Final = "tidemill.local.demo_jobs:app"
+STOP_WINDOW_S: Final = 4
+"""How long running jobs may go on after the end was asked for; then they go back to their queue."""
 STOP_TIMEOUT_S: Final = 8.0
+ARGUMENTS: Final = (APP, "--stop-window-secs", str(STOP_WINDOW_S))
 AGAIN_AFTER_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 STEADY_S: Final = 30.0
 """One that ran this long begins again as if for the first time."""
@@ -23,7 +26,7 @@ logger = logging.getLogger(__name__)
 class DemoWorker:
     """`settings` are the `TIDEMILL_…` variables it gets; its output goes to `log` (None = our standard error)."""
 
-    def __init__(self, settings: Mapping[str, str], log: IO[bytes] | int | None, arguments: tuple[str, ...] = (APP,)) -> None:
+    def __init__(self, settings: Mapping[str, str], log: IO[bytes] | int | None, arguments: tuple[str, ...] = ARGUMENTS) -> None:
         self._settings, self._log, self._arguments = settings, STDERR if log is None else log, arguments
         self._child: asyncio.subprocess.Process | None = None
 

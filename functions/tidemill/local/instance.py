@@ -105,6 +105,8 @@ class Instance:
         if self._http is not None:
             self._http.stop_accepting()
         if self._database is not None:
+            if self.server is not None and not self._database.done():
+                self.server.give_up()
             with contextlib.suppress(Exception):  # it is about to end anyway
                 await asyncio.shield(self._database)
         ends = [part.stop() for part in (self.worker,) if part] + [part.close() for part in (self.runtime, self._http) if part]

@@ -83,6 +83,8 @@ class Server:
         self._password = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._initdb: subprocess.Popen[bytes] | None = None
+        self._is_unwanted = False
 
     @property
     def dsn(self) -> str:
@@ -113,6 +115,12 @@ class Server:
         except BaseException:
             self.stop()
             raise
+
+    def give_up(self) -> None:
+        """From another thread: let a `run()` that is under way fail soon instead of becoming a server. `stop()` it afterwards."""
+        self._is_unwanted = True
+        if self._initdb is not None:
+            self._initdb.terminate()  # no harm when it has ended: subprocess knows
 
     def stop(self) -> None:
         """End the server after the transactions under way are cut off (fast shutdown), free the folder. Idempotent."""
@@ -156,14 +164,23 @@ class Server:
         command += ["-c", "scram_iterations=1"]  # 128 random bits need no stretching, and every connection pays for it
         if self._settings.get("fsync") == "off":
             command.append("--no-sync")
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, cwd="/", **self._as_user())
-        if done.returncode != 0:
-            raise DataFolderUnusable(self.data_dir, f"initdb failed: {done.stderr.decode(errors='replace').strip()}")
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **self._as_user()
+        ) as self._initdb:
+            if self._is_unwanted:
+                self._initdb.terminate()
+            words = self._initdb.communicate()[1].decode(errors="replace").strip()
+        if self._is_unwanted:
+            raise ServerDidNotStart("it is not wanted any more")
+        if self._initdb.returncode != 0:
+            raise DataFolderUnusable(self.data_dir, f"initdb failed: {words}")
         fresh.rename(self._cluster)
         return password
 
     def _launch(self) -> None:
         for attempts_left in (4, 3, 2, 1, 0):
+            if self._is_unwanted:
+                raise ServerDidNotStart("it is not wanted any more")
             self.port = self.port or _free_port()
             arguments = [f"{name}={value}" for name, value in self._settings.items()]
             command: list[str | Path] = [binary("postgres"), "-D", self._cluster, "-p", str(self.port), "-h", "127.0.0.1"]

@@ -47,11 +47,23 @@ class JobType:
         return inspect.iscoroutinefunction(self.handler)
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One declared schedule. `job_type` None: that of `handler`. `rules`: timing and rules as in API.md §5; `fields`: of its jobs."""
+
+    job_type: str | None
+    handler: Callable[..., Any] | None
+    payload: Any
+    fields: Mapping[str, Any]
+    rules: Mapping[str, Any]
+
+
 class App:
     """Handlers by job type. One per program, at module level, so that `tidemill worker module:app` finds it."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, JobType] = {}
+        self.schedules: dict[str, Declared] = {}
         self._around_enqueue: list[EnqueueInterceptor] = []
         self._around_execute: list[ExecuteInterceptor] = []
 
@@ -87,6 +99,39 @@ class App:
             return handler
 
         return register
+
+    def schedule(
+        self,
+        name: str,
+        *,
+        cron: str | None = None,
+        every_ms: int | None = None,
+        timezone: str = "UTC",
+        job_type: str | None = None,
+        payload: Mapping[str, Any] | None = None,
+        job: Mapping[str, Any] | None = None,
+        **rules: Any,
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Declares a schedule, which workers of this app upsert when they start; one that is declared no more they pause, with a note.
+
+        Above `@app.job(…)` its jobs are of that type; with `job_type` it is complete by itself and need not decorate anything.
+        job: further create fields, laid over the registered defaults. rules: `on_missed`, `overlap`, `jitter_ms` … (API.md §5).
+        Whether the expression is legal is looked at when a worker starts. Raises AppInvalid for a name that is taken.
+        """
+        if not limits.is_name(name):
+            raise AppInvalid(f"schedule {name[:200]!r} {limits.NAME_RULE}")
+        if name in self.schedules:
+            raise AppInvalid(f"schedule {name!r} is declared twice; give one of them another name")
+        timing = {"cron": cron, "every_ms": every_ms, "timezone": timezone, **rules}
+
+        def declare(handler: Callable[P, R]) -> Callable[P, R]:
+            if job_type is None:
+                self.schedules[name] = Declared(None, handler, payload, job or {}, timing)
+            return handler
+
+        if job_type is not None:
+            self.schedules[name] = Declared(job_type, None, payload, job or {}, timing)
+        return declare
 
     def intercept_enqueue(self, interceptor: EnqueueInterceptor) -> EnqueueInterceptor:
         """Wraps every enqueue of this app: `interceptor(job, proceed)` returns `proceed(job)`, or its own answer. First in is outermost."""

@@ -78,7 +78,7 @@ class Watch:
         if now - oldest_at < OVERDUE_SECS:
             return True
         running = list(self._board.running.values())
-        if all(now - task.started_at > OVERDUE_SECS for task in running):
+        if running and all(now - task.started_at > OVERDUE_SECS for task in running):
             tasks = self._board.take_ready()
             self._board.mean_run_secs = None  # it was wrong
             self._board.release(tasks)

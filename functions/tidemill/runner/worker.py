@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import tidemill
-from tidemill.domain.errors import Busy
+from tidemill.domain.errors import Busy, Forbidden
 from tidemill.domain.jobs import Registration
+from tidemill.domain.schedule import Spec
 from tidemill.ports import JobSource
 from tidemill.runner.acker import Acker
 from tidemill.runner.aio import EventLoop
@@ -18,6 +20,7 @@ from tidemill.runner.backoff import Patience
 from tidemill.runner.bell import Bell
 from tidemill.runner.board import Board
 from tidemill.runner.claimer import Claimer
+from tidemill.runner.declare import declared
 from tidemill.runner.drain import drain
 from tidemill.runner.execute import Executor
 from tidemill.runner.heart import Heart
@@ -93,10 +96,11 @@ class Worker:
             max_concurrency=self.options.concurrency,
             lease_ms=self.options.lease_ms,
         )
-        patience = Patience()
+        specs, patience = declared(self.app), Patience()
         while self._asked is None:
             try:
                 registered = self.source.register(registration)
+                self._declare(specs)
             except Busy as error:
                 wait_s = patience.failed()
                 self.log.warning("register_failed", code=error.code, failures=patience.failures, retry_in_ms=int(wait_s * 1000))
@@ -107,6 +111,17 @@ class Worker:
             self.heart = Heart(self.source, self.board, registered, self.log, self._command)
             return True
         return False
+
+    def _declare(self, specs: Mapping[str, Spec]) -> None:
+        """Brings the app's schedules to the other side; a key that may not do that leaves them as they are."""
+        try:
+            counts = self.source.declare_schedules(self.options.app_path or self.options.name, specs)
+        except Forbidden as error:
+            if specs:
+                self.log.warning("schedules_not_declared", code=error.code, schedules=len(specs))
+            return
+        if specs or any(counts.values()):
+            self.log.info("schedules_declared", schedules=len(specs), **counts)
 
     def _command(self, command: str) -> None:
         if command in ("restart", "terminate"):

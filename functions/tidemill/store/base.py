@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
 from tidemill.store.statements import sql
+
+T = TypeVar("T")
+
+
+def rounds(items: Sequence[T], job_id: Callable[[T], str]) -> Iterator[Sequence[T]]:
+    """The items in their order, in as few parts as leave no job twice in one: nearly always one part.
+
+    Statements that find a row's place in a sorted array need that. Two tokens for one job are odd, but a caller may send them.
+    """
+    rest = items
+    while len({job_id(item) for item in rest}) < len(rest):
+        seen: set[str] = set()
+        part: list[T] = []
+        later: list[T] = []
+        for item in rest:
+            (later if job_id(item) in seen else part).append(item)
+            seen.add(job_id(item))
+        yield part
+        rest = later
+    yield rest
 
 
 class Adapter:

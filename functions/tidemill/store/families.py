@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import psycopg
+
 from tidemill.domain.jobs import BatchCount, ChildMoved, Enqueued, JobSpec
 from tidemill.domain.keys import compact_json
 from tidemill.store.base import Adapter
+from tidemill.store.statements import sql
 
 
 class Families(Adapter):
@@ -19,8 +22,8 @@ class Families(Adapter):
         rows = self._rows("transitions/settle_children", params)
         return [ChildMoved(*row[:3]) for row in rows], rows[0][3] if rows else 0
 
-    def left_behind(self, *, after: str, limit: int) -> list[tuple[str, bool]]:
-        return [(row[0], row[1]) for row in self._rows("dependencies/left_behind", {"after": after, "limit": limit})]
+    def left_behind(self, *, limit: int) -> list[tuple[str, bool]]:
+        return [(row[0], row[1]) for row in self._rows("dependencies/left_behind", {"limit": limit})]
 
     def batches_of(self, job_ids: Sequence[str]) -> dict[str, str]:
         return dict(self._pairs("batches/of_jobs", {"job_ids": list(job_ids)})) if job_ids else {}
@@ -39,10 +42,13 @@ class Families(Adapter):
         params = {"batch_id": batch_id, "status": status, "fired": list(fired), "error": error, "now": now}
         return self._row("transitions/finish_batch", params) is not None
 
-    def enqueue_specs(self, project_id: str, jobs: Sequence[JobSpec], *, now: datetime | None) -> list[Enqueued]:
-        text = compact_json([dict(job) for job in jobs])
-        rows = self._rows("jobs/enqueue", {"project_id": project_id, "jobs": text, "atomic": False, "now": now})
-        return [Enqueued(*row) for row in rows]
+    def enqueue_callback(self, project_id: str, job: JobSpec, *, now: datetime | None) -> Enqueued:
+        params = {"project_id": project_id, "jobs": compact_json([dict(job)]), "atomic": False, "now": now}
+        try:
+            with self._conn.transaction():  # a savepoint: a callback that cannot be stored must not undo the ack that fires it
+                return Enqueued(*self._rows("jobs/enqueue", params)[0])
+        except (psycopg.DataError, psycopg.IntegrityError):
+            return Enqueued(0, None, None, False, "validation_error", "job", "a value that the database cannot store")
 
     def create_batch(self, project_id: str, batch_id: str, name: str, callbacks_json: str, *, now: datetime | None) -> None:
         params = {"project_id": project_id, "batch_id": batch_id, "name": name, "callbacks": callbacks_json, "now": now}
@@ -56,15 +62,19 @@ class Families(Adapter):
         row = self._row("transitions/seal_batch", {"project_id": project_id, "batch_id": batch_id, "now": now})
         return BatchCount(*row) if row else None
 
-    def cancel_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> str | None:
+    def cancel_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> tuple[str, str | None] | None:
         row = self._row("transitions/cancel_batch", {"project_id": project_id, "batch_id": batch_id, "now": now})
-        return row[0] if row else None
+        return (row[0], row[1]) if row else None
 
-    def unfinished_members(self, batch_id: str, *, after: str, limit: int) -> list[tuple[str, str]]:
-        return self._pairs("batches/unfinished", {"batch_id": batch_id, "after": after, "limit": limit})
+    def unfinished_members(self, batch_id: str, *, after: str, walk: int, limit: int) -> tuple[list[str], str | None]:
+        row = self._row("batches/unfinished", {"batch_id": batch_id, "after": after, "walk": walk, "limit": limit})
+        return (row[0], row[1]) if row else ([], None)
 
-    def cancelling_batches(self, limit: int, *, now: datetime | None) -> list[tuple[str, str]]:
-        return self._pairs("batches/cancelling", {"limit": limit, "now": now})
+    def walked(self, batch_id: str, *, after: str | None) -> None:
+        self._conn.execute(sql("batches/walked"), {"batch_id": batch_id, "after": after})
+
+    def cancelling_batches(self, limit: int) -> list[tuple[str, str, str]]:
+        return [(row[0], row[1], row[2]) for row in self._rows("batches/cancelling", {"limit": limit})]
 
     def _pairs(self, name: str, params: dict[str, Any]) -> list[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._rows(name, params)]

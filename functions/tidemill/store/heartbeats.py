@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tidemill.domain.jobs import Heartbeat, Lease, LeaseBeat, Registration
-from tidemill.store.base import Adapter
+from tidemill.store.base import Adapter, rounds
 
 SAMPLE_MS = 10_000
 
@@ -15,11 +15,11 @@ class Heartbeats(Adapter):
     """Implements ports.HeartbeatStore."""
 
     def extend(self, leases: Sequence[Lease], *, now: datetime | None) -> list[LeaseBeat]:
-        rows = self._rows(
-            "leases/heartbeat",
-            {"job_ids": [x.job_id for x in leases], "tokens": [x.lease_token for x in leases], "now": now},
-        )
-        return [LeaseBeat(*row) for row in rows]
+        beats: list[LeaseBeat] = []
+        for each_once in rounds(sorted(set(leases)), lambda lease: lease.job_id):
+            params = {"job_ids": [x.job_id for x in each_once], "tokens": [x.lease_token for x in each_once], "now": now}
+            beats += [LeaseBeat(*row) for row in self._rows("leases/heartbeat", params)]
+        return beats
 
     def beat(self, project_id: str, worker_id: str, beat: Heartbeat, *, now: datetime | None) -> str | None:
         row = self._row(

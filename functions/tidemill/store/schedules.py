@@ -92,18 +92,17 @@ class Schedules(Adapter):
         return int(row[0]) if row else 0
 
     def due_schedules(
-        self, after: Cursor | None, *, ahead_ms: int, limit: int, only: str | None, now: datetime | None
+        self, after: Cursor | None, *, ahead_ms: int, limit: int, now: datetime | None
     ) -> tuple[datetime | None, list[Schedule]]:
-        place = after or Cursor(None, None)  # type: ignore[arg-type]
-        params = {
-            "after_at": place.next_run_at,
-            "after_id": place.schedule_id,
-            "ahead_ms": ahead_ms,
-            "limit": limit,
-            "only": only,
-            "now": now,
-        }
-        return _timed(self._rows("schedules/due", params))
+        at, schedule_id = after or (None, None)
+        params = {"after_at": at, "after_id": schedule_id, "ahead_ms": ahead_ms, "limit": limit, "now": now}
+        locked = self._rows("schedules/due", params)
+        if not locked:
+            return None, []
+        return locked[0][1], [_schedule(row) for row in self._rows("schedules/read", {"ids": [row[0] for row in locked]})]
+
+    def due_schedule(self, schedule_id: str, *, ahead_ms: int, now: datetime | None) -> tuple[datetime | None, list[Schedule]]:
+        return _timed(self._rows("schedules/due_one", {"id": schedule_id, "ahead_ms": ahead_ms, "now": now}))
 
     def stale_schedules(self, release: str, limit: int, *, now: datetime | None) -> tuple[datetime | None, list[Schedule]]:
         return _timed(self._rows("schedules/stale", {"release": release, "limit": limit, "now": now}))

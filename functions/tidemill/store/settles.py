@@ -11,25 +11,28 @@ from tidemill.domain.backoff import RetryPolicy, Strategy
 from tidemill.domain.jobs import Ended, Lease, Leased, Move
 from tidemill.domain.keys import compact_json
 from tidemill.domain.transitions import State
-from tidemill.store.base import Adapter
+from tidemill.store.base import Adapter, rounds
 
 
 class Settles(Adapter):
     """Implements ports.SettleStore."""
 
     def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> dict[Lease, int]:
-        rows = self._rows(
-            "transitions/complete",
-            {
-                # Array literals made here cost a tenth of the driver's, and this is the hottest call there is.
-                "job_ids": "{" + ",".join([lease[0] for lease, _, _ in acks]) + "}",
-                "tokens": "{" + ",".join([lease[1] for lease, _, _ in acks]) + "}",
-                "results": "{" + ",".join([_element(result) for _, result, _ in acks]) + "}",
-                "digests": "{" + ",".join([str(digest) for _, _, digest in acks]) + "}",
-                "now": now,
-            },
-        )
-        return {(row[0], row[1]): row[2] for row in rows}  # type: ignore[misc]  # a plain tuple equals a lease
+        ours: dict[Lease, int] = {}
+        for each_once in rounds(acks, lambda ack: ack[0][0]):
+            rows = self._rows(
+                "transitions/complete",
+                {
+                    # Array literals made here cost a tenth of the driver's, and this is the hottest call there is.
+                    "job_ids": "{" + ",".join([lease[0] for lease, _, _ in each_once]) + "}",
+                    "tokens": "{" + ",".join([lease[1] for lease, _, _ in each_once]) + "}",
+                    "results": "{" + ",".join([_element(result) for _, result, _ in each_once]) + "}",
+                    "digests": "{" + ",".join([str(digest) for _, _, digest in each_once]) + "}",
+                    "now": now,
+                },
+            )
+            ours |= {Lease(row[0], row[1]): row[2] for row in rows}
+        return ours
 
     def leased(self, leases: Sequence[Lease]) -> list[Leased]:
         return [_leased(row) for row in self._rows("leases/leased", _pairs(leases))]
@@ -39,7 +42,13 @@ class Settles(Adapter):
 
     def settle(self, moves: Sequence[Move], *, now: datetime | None) -> dict[str, tuple[State, int]]:
         items = [_item(move) for move in sorted(moves, key=lambda m: m.lease)]
-        rows = self._rows("transitions/settle", {"moves": compact_json(items), "keep": limits.EXECUTIONS_KEPT - 1, "now": now})
+        params = {
+            "job_ids": [item["job_id"] for item in items],
+            "moves": compact_json(items),
+            "keep": limits.EXECUTIONS_KEPT - 1,
+            "now": now,
+        }
+        rows = self._rows("transitions/settle", params)
         return {row[0]: (State(row[1]), row[2]) for row in rows}
 
     def ended(self, leases: Sequence[Lease]) -> list[Ended]:

@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from tidemill.domain import schedule as bounds
-from tidemill.http.fields import CLOSED, Id, Instant
+from tidemill.http.fields import CLOSED, Id, Instant, Label, Name
 from tidemill.http.models.jobs import JobIn
 from tidemill.http.queries import Whole
 
@@ -59,6 +59,22 @@ class ScheduleDocument(ScheduleFields, total=False):
     """A whole schedule. `job`: create fields but run_at, idempotency_key and ref, its payload an object."""
 
     job: Required[JobIn]
+
+
+class SyncIn(TypedDict):
+    """All schedules that a program declares, by name."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    declared_by: Label
+    schedules: Annotated[dict[Name, ScheduleIn], Field(max_length=1_000)]
+
+
+class SyncOut(TypedDict):
+    """How many were created and changed, and paused because they are declared no more."""
+
+    created: int
+    changed: int
+    paused: int
 
 
 class PreviewIn(Timing, total=False):

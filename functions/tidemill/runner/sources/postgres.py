@@ -12,7 +12,7 @@ import secrets
 import select
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -32,10 +32,12 @@ from tidemill.domain.jobs import (
     Registered,
     Registration,
 )
+from tidemill.domain.schedule import Spec
 from tidemill.domain.transitions import Event
 from tidemill.engine import claim as claims
 from tidemill.engine import heartbeat as heartbeats
 from tidemill.engine import report as reports
+from tidemill.engine import schedules
 from tidemill.engine import settle as settles
 from tidemill.engine import worker as workers
 from tidemill.runner.sources.link import Link
@@ -77,6 +79,9 @@ class PostgresSource:
         )
         # A beat costs little here, and it is how a cancel is heard.
         return Registered(worker_id, min(made.heartbeat_interval_ms, BEAT_MS), made.lease_ms)
+
+    def declare_schedules(self, declared_by: str, specs: Mapping[str, Spec]) -> Mapping[str, int]:
+        return self._acks.run(lambda store: schedules.sync(store, self._project_id, declared_by, specs, new_id=_uuid7))
 
     def claim(self, limit: int) -> list[ClaimedJob]:
         known = self._request

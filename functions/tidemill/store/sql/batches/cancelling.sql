@@ -1,7 +1,7 @@
--- Cancelled batches of the last day that still have members in motion, for the scheduler. Parameters: limit integer; now timestamptz or null. Rows: project_id, id.
-select b.project_id::text, b.id::text
+-- Cancelled batches whose members are still being walked, oldest first, for the scheduler. Parameters: limit integer.
+-- Rows: project_id, id, the member after which the walk goes on.
+select b.project_id::text, b.id::text, b.cancel_after::text
 from tidemill.job_batches b
-where b.status = 'cancelled' and b.finalized_at > coalesce(%(now)s::timestamptz, statement_timestamp()) - interval '1 day'
-  and b.completed_jobs + b.failed_jobs + b.cancelled_jobs < b.total_jobs
-order by b.finalized_at
+where b.cancel_after is not null
+order by b.finalized_at, b.id
 limit %(limit)s::integer

@@ -1,12 +1,17 @@
 -- Leases that have run out, oldest first, for the reaper; the columns of leased.sql. Parameters: limit integer; now timestamptz or null.
 -- Locks: leases (skip locked), so any number of reapers may run.
+with late as materialized (
+    select l.job_id, l.lease_token, l.attempt, l.queue_id, l.cancel_requested_at, l.lease_expires_at
+    from tidemill.job_leases l
+    where l.lease_expires_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
+    order by l.lease_expires_at
+    limit %(limit)s::integer
+    for update skip locked
+)
 select l.job_id::text, l.lease_token::text, l.attempt, j.max_attempts_override, l.cancel_requested_at is not null, j.crash_count,
        p.strategy::text, p.base_delay_ms, p.multiplier, p.max_delay_ms, p.max_attempts, p.jitter, j.retry_policy
-from tidemill.job_leases l
-join tidemill.jobs j on j.id = l.job_id
+from late l
+cross join lateral (select * from tidemill.jobs i where i.id = l.job_id limit 1) j
 join tidemill.queues q on q.id = l.queue_id
 left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
-where l.lease_expires_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
 order by l.lease_expires_at, l.job_id
-limit %(limit)s::integer
-for update of l skip locked

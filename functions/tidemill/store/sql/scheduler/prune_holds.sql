@@ -4,6 +4,7 @@ with gone as (
     where (h.project_id, h.kind, h.key) in (
         select u.project_id, u.kind, u.key from tidemill.unique_holds u
         where u.expires_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
+        order by u.expires_at
         limit %(limit)s::integer for update skip locked)
     returning 1
 )

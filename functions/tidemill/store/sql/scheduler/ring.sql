@@ -1,7 +1,7 @@
 -- Promote due: wakes sleepers of queues that have due jobs, and counts due jobs (bounded). Parameters: limit integer; now timestamptz or null.
 -- Rows: one: due (at most limit), rung. Nothing stands between a due job and a worker; this only shortens the wait of sleepers. Locks: sleepers (skip locked).
 with levels as materialized (
-    select l.queue_id, l.priority from tidemill.queue_levels l order by l.queue_id, l.priority limit 10000
+    select distinct l.queue_id, l.priority from tidemill.queue_levels l order by l.queue_id, l.priority limit 10000
 ), due as materialized (
     select d.queue_id
     from levels l

@@ -5,6 +5,7 @@
 --   now timestamptz or null (the statement's own time).
 -- Order: queues by priority, equal ones drawn by weight (Efraimidis & Spirakis 2006: smallest -ln(u)/w first); then job
 --   priority desc, run_at, id. Levels come from queue_levels, because searching them in the index would walk dead rows.
+-- Shape: jobs are read by lateral look-ups and unique_holds by job, so that no statistics can make it a scan (docs/benchmarks.md).
 -- Rows: one per claimed job, in that order; then, from the first gated queue on, one row per queue with job_id null (job_type 'gated' for a
 --   gated one): they are the caller's to walk on with, by claim_gated.sql or this statement again. Locks: entries (skip locked) -> leases (insert) -> unique_holds (by key).
 with queues as materialized (
@@ -22,10 +23,14 @@ with queues as materialized (
 ), levels as materialized (
     select q.place, l.queue_id, l.priority, coalesce(s.since, '-infinity'::timestamptz) as since
     from plain q
-    join tidemill.queue_levels l on l.queue_id = q.id
+    cross join lateral (select distinct i.queue_id, i.priority from tidemill.queue_levels i where i.queue_id = q.id) l
     left join unnest(%(since_queues)s::uuid[], %(since_priorities)s::smallint[], %(since_at)s::timestamptz[]) as s (queue_id, priority, since)
         on s.queue_id = l.queue_id and s.priority = l.priority
     order by q.place, l.priority desc
+), chance as materialized (
+    -- one draw for all tokens, which are hashes of it and the job: still not to be guessed, and a draw costs 5 µs where the server
+    -- has no OpenSSL
+    select coalesce(%(now)s::timestamptz, statement_timestamp()) as now, uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as seed
 ), taken as (
     delete from tidemill.job_queue_entries e
     where e.ctid = any(array(
@@ -37,7 +42,7 @@ with queues as materialized (
             where d.queue_id = l.queue_id and d.lane = 0 and d.priority = l.priority and d.run_at >= l.since
               and d.run_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
               and (%(job_types)s::text[] is null
-                   or exists (select 1 from tidemill.jobs j where j.id = d.job_id and j.job_type = any(%(job_types)s::text[])))
+                   or (select j.job_type from tidemill.jobs j where j.id = d.job_id) = any(%(job_types)s::text[]))
             order by d.run_at, d.job_id
             limit %(limit)s::integer
             for update skip locked
@@ -48,36 +53,34 @@ with queues as materialized (
     insert into tidemill.job_leases (
         job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
         lease_ms, weight)
-    select t.job_id, gen_random_uuid(), t.queue_id, %(worker_id)s::uuid, t.attempt_count + 1, t.fence + 1, t.priority, t.traits, t.run_at,
+    select t.job_id, encode(substr(sha256(n.seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, t.queue_id, %(worker_id)s::uuid,
+           t.attempt_count + 1, t.fence + 1, t.priority, t.traits, t.run_at,
            n.now, case when %(start)s::boolean then n.now end, n.now + make_interval(secs => m.ms / 1000.0), m.ms,
            t.weight
     from taken t
     join queues q on q.id = t.queue_id
     cross join lateral (select coalesce(%(lease_ms)s::bigint, q.visibility_timeout_secs * 1000::bigint) as ms) m
-    cross join (select coalesce(%(now)s::timestamptz, statement_timestamp()) as now) n
+    cross join chance n
     returning job_id, lease_token, queue_id, attempt, fence, priority, run_at, lease_expires_at
 ), begun as (
     -- a unique key with window "pending" is free once its job begins
     delete from tidemill.unique_holds h
-    where %(start)s::boolean and (h.project_id, h.kind, h.key) in (
-        select u.project_id, u.kind, u.key
-        from taken t
-        join tidemill.unique_holds u on u.job_id = t.job_id and u.kind = 'unique'
-        where t.traits & 2 <> 0
-        order by u.key
-        for update of u)
+    where h.kind = 'unique' and h.job_id = any(array(
+        select u.job_id from tidemill.unique_holds u
+        where u.kind = 'unique' and u.job_id = any(array(select t.job_id from taken t where %(start)s::boolean and t.traits & 2 <> 0))
+        order by u.key for update))
 )
 select l.job_id::text, l.lease_token::text, j.job_type::text, q.name::text as queue, j.payload::text, j.schema_version, j.headers::text,
        l.attempt,
        coalesce(j.max_attempts_override,
            case when jsonb_typeof(j.retry_policy -> 'max_attempts') = 'number' then (j.retry_policy ->> 'max_attempts')::integer end,
-           p.max_attempts, 5) as max_attempts,
+           (select p.max_attempts from tidemill.retry_policies p where p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)),
+           5) as max_attempts,
        l.fence, l.lease_expires_at, j.timeout_ms, j.checkpoint::text, j.traceparent, j.tracestate,
        l.queue_id::text, l.priority, l.run_at, q.place
 from leased l
-join tidemill.jobs j on j.id = l.job_id
 join queues q on q.id = l.queue_id
-left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
+cross join lateral (select * from tidemill.jobs i where i.id = l.job_id limit 1) j
 union all
 select null, null, case when q.gated then 'gated' end, q.name::text, null, null, null, null, null, null, null, null, null, null, null,
        q.id::text, null, null, q.place

@@ -6,12 +6,19 @@ with gone as (
     where j.id = any(%(job_ids)s::uuid[]) and j.project_id = %(project_id)s::uuid
       and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
     returning e.job_id
-), jobs as (
-    delete from tidemill.jobs j
+), over as materialized (
+    -- A join, not `in (select … from gone)`: where a row has changed meanwhile Postgres looks at it again, and then it cannot run a
+    -- subquery over a CTE that deletes ("ModifyTable should not be called during EvalPlanQual").
+    select j.id, g.job_id is not null as was_waiting
+    from tidemill.jobs j left join gone g on g.job_id = j.id
     where j.id = any(%(job_ids)s::uuid[]) and j.project_id = %(project_id)s::uuid
-      and (j.phase <> 'moving' or j.id in (select g.job_id from gone g)
+      and (j.phase <> 'moving' or g.job_id is not null
            or exists (select 1 from tidemill.job_executions x where x.job_id = j.id and x.status = 'completed'))
-    returning j.id, j.batch_id, j.has_children, j.phase, j.id in (select g.job_id from gone g) as was_waiting
+    order by j.id
+    for update of j
+), jobs as (
+    delete from tidemill.jobs j using over o where j.id = o.id
+    returning j.id, j.batch_id, j.has_children, j.phase, o.was_waiting
 ), executions as (
     delete from tidemill.job_executions x using jobs j where x.job_id = j.id
 ), logs as (

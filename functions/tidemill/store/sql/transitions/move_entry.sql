@@ -20,7 +20,8 @@ with gone as (
     select t.queue_id, t.new_priority, t.new_run_at, t.job_id, t.attempt_count, t.fence, t.traits, t.weight, t.lane
     from target t
 ), levels as (
-    insert into tidemill.queue_levels (queue_id, priority) select t.queue_id, t.new_priority from target t where t.lane = 0 on conflict do nothing
+    insert into tidemill.queue_levels (queue_id, priority) select t.queue_id, t.new_priority from target t
+    where not exists (select 1 from tidemill.queue_levels l where l.queue_id = t.queue_id and l.priority = t.new_priority)
 )
 update tidemill.jobs j
 set run_at = t.new_run_at, priority = t.new_priority, updated_at = t.now

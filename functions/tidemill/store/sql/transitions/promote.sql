@@ -15,6 +15,7 @@ with moved as (
     select m.queue_id, m.priority, m.run_at, m.id, m.attempt_count, m.fence, m.traits, nullif(m.weight, 1), m.lane
     from moved m
 ), levels as (
-    insert into tidemill.queue_levels (queue_id, priority) select m.queue_id, m.priority from moved m where m.lane = 0 on conflict do nothing
+    insert into tidemill.queue_levels (queue_id, priority) select m.queue_id, m.priority from moved m
+    where not exists (select 1 from tidemill.queue_levels l where l.queue_id = m.queue_id and l.priority = m.priority)
 )
 select m.id::text from moved m

@@ -15,7 +15,8 @@ with moved as (
     select m.queue_id, m.priority, m.run_at, m.id, 0, m.fence, m.traits, nullif(m.weight, 1), m.lane
     from moved m
 ), levels as (
-    insert into tidemill.queue_levels (queue_id, priority) select m.queue_id, m.priority from moved m where m.lane = 0 on conflict do nothing
+    insert into tidemill.queue_levels (queue_id, priority) select m.queue_id, m.priority from moved m
+    where not exists (select 1 from tidemill.queue_levels l where l.queue_id = m.queue_id and l.priority = m.priority)
 ), resolved as (
     update tidemill.dead_letter_queue d
     set resolved = true, resolved_at = m.updated_at, resolved_by = %(by)s::uuid, resolution_action = 'retry'

@@ -2,6 +2,6 @@
 -- Rows: the columns of count_members.sql if the batch exists. Locks: batch.
 update tidemill.job_batches b
 set status = case when b.status = 'open' then 'sealed' else b.status end,
-    sealed_at = coalesce(b.sealed_at, %(now)s::timestamptz, statement_timestamp())
+    sealed_at = case when b.status = 'open' then coalesce(%(now)s::timestamptz, statement_timestamp()) else b.sealed_at end
 where b.id = %(batch_id)s::uuid and b.project_id = %(project_id)s::uuid
 returning b.id::text, b.project_id::text, b.status::text, b.total_jobs, b.completed_jobs, b.failed_jobs, b.cancelled_jobs, b.callbacks, b.fired

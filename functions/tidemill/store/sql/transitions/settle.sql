@@ -1,5 +1,5 @@
 -- Settle: ends attempts in every way but completion, as domain.transitions.decide() chose. One statement, guarded by the lease token.
--- Parameters: moves jsonb: [{job_id, token, to, status, attempt_count, crash_count, delay_ms, reason, error_class, error_message,
+-- Parameters: job_ids uuid[]: the moves' jobs; moves jsonb: [{job_id, token, to, status, attempt_count, crash_count, delay_ms, reason, error_class, error_message,
 --   error_stack, exit_code, digest}], sorted by job_id; keep integer: history rows kept per job; now timestamptz or null.
 -- Rows: job_id, to, traits of every lease that was ours. Locks: leases -> entries (insert) -> jobs -> executions -> unique_holds -> dead_letter_queue.
 with moves as materialized (
@@ -10,7 +10,7 @@ with moves as materialized (
 ), ended as (
     delete from tidemill.job_leases l
     using moves m
-    where l.job_id = m.job_id and l.lease_token = m.token
+    where l.job_id = m.job_id and l.lease_token = m.token and l.job_id = any(%(job_ids)s::uuid[])
     returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.priority, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key,
               l.weight, l.lane,
               m."to", m.status, m.attempt_count, m.crash_count, m.reason, m.error_class, m.error_message, m.error_stack, m.exit_code, m.digest,
@@ -41,7 +41,7 @@ with moves as materialized (
         updated_at = e.now
     from ended e
     join tidemill.queues q on q.id = e.queue_id
-    where j.id = e.job_id
+    where j.id = e.job_id and j.id = any(%(job_ids)s::uuid[])
     returning j.id, j.project_id, j.queue_id, j.job_type, j.payload, j.attempt_count, j.error_class, j.error_message, j.phase, e.reason, e.now
 ), history as (
     insert into tidemill.job_executions (
@@ -55,16 +55,14 @@ with moves as materialized (
 ), trimmed as (
     delete from tidemill.job_executions x
     using ended e
-    where x.job_id = e.job_id and x.fence <= e.fence - %(keep)s::integer
+    where x.job_id = e.job_id and x.job_id = any(%(job_ids)s::uuid[]) and x.fence <= e.fence - %(keep)s::integer
 ), freed as (
     delete from tidemill.unique_holds h
-    where (h.project_id, h.kind, h.key) in (
-        select u.project_id, u.kind, u.key
-        from ended e
-        join tidemill.unique_holds u on u.job_id = e.job_id and u.kind = 'unique'
-        where e."to" not in ('scheduled', 'queued') and e.traits & 3 <> 0
-        order by u.key
-        for update of u)
+    where h.kind = 'unique' and h.job_id = any(array(
+        select u.job_id from tidemill.unique_holds u
+        where u.kind = 'unique' and u.job_id = any(array(
+            select e.job_id from ended e where e."to" not in ('scheduled', 'queued') and e.traits & 3 <> 0))
+        order by u.key for update))
 ), buried as (
     insert into tidemill.dead_letter_queue (
         id, job_id, project_id, queue_id, job_type, payload_snapshot, failure_reason, attempt_count, error_class, last_error, moved_at)

@@ -1,7 +1,8 @@
 -- A parent's end reaches its children: one round over at most %(limit)s edges. Parameters: parents uuid[], failed boolean[] of one length; limit integer;
 --   now timestamptz or null. A child whose last parent settled goes on (queued, or scheduled where its run_at is ahead); with a failed parent it is
 --   cancelled, held or runs, by its own rule. Rows: job_id, traits, cancelled of every child that moved, then the number of edges settled in each row.
--- Locks: dependencies -> jobs (by id) -> entries (insert) -> unique_holds.
+-- Workers asleep on a queue that gets a due child are rung, at most four.
+-- Locks: dependencies -> jobs (by id) -> entries (insert) -> sleepers (skip locked) -> unique_holds.
 with ended as materialized (
     select e.parent, e.failed from unnest(%(parents)s::uuid[], %(failed)s::boolean[]) as e (parent, failed)
 ), open_edges as materialized (
@@ -58,7 +59,16 @@ with ended as materialized (
     from moved m where m.phase = 'moving'
 ), levels as (
     insert into tidemill.queue_levels (queue_id, priority)
-    select distinct m.queue_id, m.priority from moved m where m.phase = 'moving' and m.lane = 0 on conflict do nothing
+    select distinct m.queue_id, m.priority from moved m
+    where m.phase = 'moving' and not exists (select 1 from tidemill.queue_levels l where l.queue_id = m.queue_id and l.priority = m.priority)
+), rung as (
+    delete from tidemill.queue_sleepers s
+    where (s.queue_id, s.worker_id) in (
+        select w.queue_id, w.worker_id from tidemill.queue_sleepers w
+        where w.queue_id in (select m.queue_id from moved m
+                             where m.phase = 'moving' and m.run_at <= coalesce(%(now)s::timestamptz, statement_timestamp()))
+        limit 4 for update skip locked)
+    returning s.worker_id
 ), freed as (
     delete from tidemill.unique_holds h
     using moved m
@@ -67,5 +77,6 @@ with ended as materialized (
 select t.job_id::text,
        coalesce(m.traits, 0::smallint) as traits,
        m.phase is not distinct from 'cancelled' as cancelled,
-       (select count(*) from edges) as edges
+       (select count(*) from edges) as edges,
+       (select count(pg_notify('tidemill_' || replace(r.worker_id::text, '-', ''), '')) from rung r) as rung
 from tally t left join moved m on m.id = t.job_id

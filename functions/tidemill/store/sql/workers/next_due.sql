@@ -6,7 +6,7 @@ with queues as materialized (
 ), next as (
     select d.run_at as at
     from queues q
-    join tidemill.queue_levels l on l.queue_id = q.id
+    cross join lateral (select distinct i.queue_id, i.priority from tidemill.queue_levels i where i.queue_id = q.id) l
     cross join lateral (
         select e.run_at from tidemill.job_queue_entries e
         where e.queue_id = l.queue_id and e.lane = 0 and e.priority = l.priority and e.run_at > statement_timestamp() - interval '100 milliseconds'
@@ -24,5 +24,14 @@ with queues as materialized (
         order by l.look_at
         limit 1
     ) w
+    union all
+    select n.run_at
+    from queues q
+    cross join lateral (
+        select m.run_at from tidemill.lane_news m
+        where m.queue_id = q.id and m.run_at < statement_timestamp() + make_interval(secs => %(horizon)s::double precision)
+        order by m.id
+        limit 1
+    ) n
 )
 select extract(epoch from min(n.at) - clock_timestamp())::double precision from next n

@@ -1,0 +1,199 @@
+"""B087: every route × method refuses no token, a wrong one, a wrong scope and a foreign project. Route list = document."""
+
+import re
+import secrets
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from api.gateway import Gateway, add_key, event_v2
+from tidemill.domain import api_keys
+from tidemill.http import document, paths, routes
+from tidemill.http.routes import Route, Scope
+
+GUARDED = [route for route in routes.TABLE if route.scopes is not None]
+ALL = [f"{route.method} {route.path}" for route in routes.TABLE]
+
+
+def filled(route: Route, **values: str) -> str:
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], str(uuid4())), route.path)
+
+
+def id_of(key: str) -> str:
+    parsed = api_keys.parse(key)
+    assert parsed is not None
+    return parsed.key_id
+
+
+def mutated(text: str, place: int) -> str:
+    return text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]
+
+
+@pytest.fixture
+def keys(gateway: Gateway, database: str) -> dict[str, str]:
+    """A key per scope."""
+    return {scope.value: add_key(database, gateway.project_id, scope.value) for scope in Scope}
+
+
+def test_b087_no_route_answers_without_a_valid_token(gateway: Gateway, database: str) -> None:
+    key = gateway.key
+    expired, revoked = add_key(database, gateway.project_id, *Scope), add_key(database, gateway.project_id, *Scope)
+    gateway.sql("update tidemill.api_keys set expires_at = now() - interval '1 s' where id = %s", [id_of(expired)])
+    gateway.sql("update tidemill.api_keys set revoked_at = now() where id = %s", [id_of(revoked)])
+    unknown = api_keys.compose("test", uuid4(), secrets.token_urlsafe(32)).text
+    headers: list[Any] = [
+        None, "", "Bearer", "Bearer ", key, f"Basic {key}", f"Bearer {key} {key}", f"Bearer {key},Bearer {key}",
+        f"Bearer {key}, Bearer {unknown}",
+        f"Bearer {expired}", f"Bearer {revoked}", f"Bearer {unknown}", f"Bearer {mutated(key, len(key) - 5)}",
+        f"Bearer {key.replace('_test_', '_prod_')}",
+        f"Bearer {key}\x00", "Bearer " + "x" * 10_000, f"Bearer {key[:-1]}", "Bearer tm_test_abc_def", "Bearer null",
+    ]  # fmt: skip
+    texts = set()
+    for route in GUARDED:
+        for header in headers:
+            sent = {} if header is None else {"authorization": header}
+            reply = gateway.request(route.method, filled(route), {} if route.method in ("POST", "PATCH") else None, key=None, headers=sent)
+            assert (reply.status, reply.json["code"]) == (401, "unauthenticated"), (route.method, route.path, header)
+            assert reply.headers["www-authenticate"] == "Bearer"
+            texts.add(reply.json["detail"])
+    assert len(texts) == 1, "no difference reveals why"
+
+
+def test_b087_the_scheme_is_read_in_any_case_and_two_headers_are_none(gateway: Gateway) -> None:
+    for header in (f"bearer {gateway.key}", f"BEARER  {gateway.key}", f" Bearer {gateway.key} "):
+        assert gateway.request("GET", "/v1/version", key=None, headers={"Authorization": header}).status == 200
+    doubled = event_v2("GET", "/v1/version", headers={"Authorization": f"Bearer {gateway.key}", "authorization": f"Bearer {gateway.key}"})
+    assert gateway.send(doubled).status == 401
+
+
+@pytest.mark.parametrize("name", [name for name, route in zip(ALL, routes.TABLE, strict=True) if route.scopes is not None])
+def test_b087_a_key_without_the_scope_is_forbidden_before_anything_is_read(gateway: Gateway, keys: dict[str, str], name: str) -> None:
+    route = routes.TABLE[ALL.index(name)]
+    assert route.scopes is not None
+    for scope, key in keys.items():
+        reply = gateway.request(route.method, filled(route), "{not json" if route.method in ("POST", "PATCH") else None, key=key)
+        if scope in route.scopes:
+            assert reply.status not in (401, 403), (name, scope)
+        else:
+            assert (reply.status, reply.json["code"]) == (403, "forbidden"), (name, scope)
+            assert any(needed in reply.json["detail"] for needed in route.scopes)
+
+
+EVERYTHING = """
+    select (select jsonb_agg(j) from tidemill.jobs j), (select jsonb_agg(l) from tidemill.job_leases l),
+           (select jsonb_agg(w) from tidemill.workers w), (select jsonb_agg(q order by q.id) from tidemill.queues q)
+"""
+
+
+def bodies(lease_token: str) -> dict[str, Any]:
+    return {
+        "start": {}, "progress": {"current": 1}, "checkpoint": {"data": 1}, "output": {"data": 1}, "logs": {"lines": []},
+        "children": {"jobs": []},
+        "reschedule": {"run_at": "2030-01-01T00:00:00Z"}, "command": {"command": "quiet"}, "PATCH": {"priority": 1},
+        "heartbeat": {"leases": []},
+        "api-keys": {"name": "k", "scopes": ["read"]}, "token": {"lease_token": lease_token},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def stranger(database: str) -> Iterator[Gateway]:
+    made = Gateway(database)
+    yield made
+    made.close()
+
+
+def test_b087_the_ids_and_names_of_another_project_are_not_found(gateway: Gateway, stranger: Gateway) -> None:
+    worker = gateway.worker()
+    job_id = gateway.enqueue()
+    (job,) = gateway.claim(worker)
+    gateway.post("/v1/queues", {"name": "theirs"})
+    gateway.post("/v1/retry-policies", {"name": "theirs"})
+    key_id = gateway.get(f"/v1/projects/{gateway.project_id}/api-keys").json["items"][0]["id"]
+    own = {"jobs": job_id, "workers": worker, "projects": gateway.project_id, "api-keys": key_id}
+    before = gateway.sql(EVERYTHING)
+    given = bodies(str(uuid4()))
+    for route in GUARDED:
+        if "{" not in route.path or route.path.endswith("/heartbeat") or route.method == "PUT":  # a PUT makes what is not there
+            continue
+        collection = route.path.split("/")[2]
+        path = filled(route, id=own.get(collection, ""), name="theirs")
+        body = given.get(route.path.split("/")[-1], given.get(route.method)) if route.method in ("POST", "PATCH") else None
+        if body is not None and route.function == "claims":
+            body = body | given["token"]
+        if route.method == "PATCH":
+            body = {"retry-policies": {"max_attempts": 1}, "schedules": {"is_paused": True}}.get(collection, body)
+        reply = stranger.request(route.method, path, body)
+        assert (reply.status, reply.json["code"]) == (404, "not_found"), (route.method, path, reply.text)
+    leases = [{"job_id": job_id, "lease_token": str(uuid4())}]
+    beat = stranger.post(f"/v1/workers/{worker}/heartbeat", {"active_job_count": 7, "leases": leases})
+    assert beat.json == {"command": None, "cancel": [], "lost": [job_id], "leases": []}
+    assert stranger.claim(worker) == []
+    assert stranger.get("/v1/jobs", query={"q": job_id}).json["items"] == []
+    assert gateway.sql(EVERYTHING) == before
+    assert gateway.ack(job, "complete")["status"] == "ok"
+
+
+def test_b087_other_methods_do_not_get_around_the_token(gateway: Gateway) -> None:
+    job_id = gateway.enqueue()
+    for path in sorted({filled(route, id=job_id) for route in routes.TABLE}):
+        options = gateway.request("OPTIONS", path, key=None)
+        assert options.status == 405
+        assert "access-control-allow-origin" not in options.headers
+        head = gateway.request("HEAD", path, key=None)
+        gets = any(route.method == "GET" for route in routes.at(paths.normalised(path, None, "HEAD")).values())
+        assert head.text == ""
+        assert head.status == (200 if path in ("/healthz", "/readyz") else 401 if gets else 405), path
+        assert gateway.request("TRACE", path, key=None).status == 405
+    head = gateway.request("HEAD", f"/v1/jobs/{job_id}")
+    assert (head.status, head.text) == (200, "")
+
+
+def test_b087_the_document_lists_what_the_router_serves_with_its_scopes() -> None:
+    paths = document.build()["paths"]
+    assert sorted(f"{method.upper()} {path}" for path, methods in paths.items() for method in methods) == sorted(ALL)
+    for route in routes.TABLE:
+        security = paths[route.path][route.method.lower()]["security"]
+        assert security == ([] if route.scopes is None else [{"key": sorted(scope.value for scope in route.scopes)}])
+
+
+def test_b087_a_handler_that_is_called_without_an_authorizer_lets_nobody_in(gateway: Gateway) -> None:
+    for said in (None, {}, {"lambda": {}}, {"lambda": {"fault": "internal"}}, {"lambda": {"fault": ""}}, {"lambda": None}):
+        event = event_v2("GET", "/v1/jobs", headers={"authorization": f"Bearer {gateway.key}"})
+        event["requestContext"]["authorizer"] = said
+        response = gateway.app("enqueue")(event, None)
+        assert response["statusCode"] == 401, said
+
+
+def test_keys_are_shown_once_used_and_revoked(gateway: Gateway) -> None:
+    path = f"/v1/projects/{gateway.project_id}/api-keys"
+    made = gateway.post(path, {"name": "ci", "scopes": ["read", "read"], "expires_at": "2030-01-01T00:00:00+01:00"})
+    assert made.status == 201
+    assert made.json["scopes"] == ["read"]
+    assert made.json["expires_at"] == "2029-12-31T23:00:00.000000Z"
+    text = made.json["api_key"]
+    assert text.startswith("tm_test_" + made.json["id"].replace("-", "") + "_")
+    assert gateway.get("/v1/jobs", key=text).status == 200
+    listed = gateway.get(path)
+    assert text not in listed.text
+    assert text.rsplit("_", 1)[1] not in str(gateway.sql("select to_jsonb(k)::text from tidemill.api_keys k"))
+    used = next(key for key in listed.json["items"] if key["id"] == made.json["id"])["last_used_at"]
+    assert used is not None
+    gateway.get("/v1/jobs", key=text)
+    assert gateway.sql("select count(distinct last_used_at) from tidemill.api_keys where id = %s", [made.json["id"]]) == [(1,)]
+    gateway.sql("update tidemill.api_keys set last_used_at = last_used_at - interval '2 minutes' where id = %s", [made.json["id"]])
+    gateway.get("/v1/jobs", key=text)
+    assert gateway.sql("select last_used_at > now() - interval '1 minute' from tidemill.api_keys where id = %s", [made.json["id"]]) == [
+        (True,)
+    ]
+    first = gateway.request("DELETE", f"/v1/api-keys/{made.json['id']}").json
+    assert first["revoked_at"] is not None
+    assert gateway.request("DELETE", f"/v1/api-keys/{made.json['id']}").json == first | {"last_used_at": first["last_used_at"]}
+    assert gateway.get("/v1/jobs", key=text).status == 401
+
+
+@pytest.mark.parametrize("bad", [{"name": ""}, {"scopes": []}, {"scopes": ["root"]}, {"expires_at": "2030-01-01"}, {"secret": "x"}])
+def test_keys_with_wrong_fields_are_refused(gateway: Gateway, bad: dict[str, Any]) -> None:
+    reply = gateway.post(f"/v1/projects/{gateway.project_id}/api-keys", {"name": "k", "scopes": ["read"], **bad})
+    assert reply.status == 422

@@ -1,0 +1,75 @@
+"""The demo proves what it says, for both sources, and its proof can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.working import ROOT
+from tidemill.cli.demo_files import count, expected, library, oddities
+from tidemill.cli.demo_proof import prove
+from tidemill.store.demo import Became
+
+FILES = 150
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("source", ["postgres", "http"])
+def test_the_demo_proves_its_totals(source: str) -> None:
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("TIDEMILL_")}
+    command = [sys.executable, "-P", "-m", "tidemill.cli", "demo", "--source", source, "--most", str(FILES), "--json", "--pause-ms", "20"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT / "functions")}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    proof = json.loads(done.stdout)
+    assert proof["proved"] is True
+    assert proof["jobs"] == FILES + 14
+    assert proof["completed"] + proof["unreadable"] == proof["jobs"]
+    assert proof["unreadable"] >= 4
+
+
+def test_the_library_is_well_over_a_thousand_files_or_what_this_interpreter_has() -> None:
+    files = library()
+    assert len(files) > 500
+    assert all(name.endswith(".py") for name in files)
+
+
+def test_oddities_are_counted_or_unreadable_as_meant(tmp_path: Path) -> None:
+    counts = {Path(name).name: found for name, found in expected(oddities(tmp_path)).items()}
+    lines = {name: found.lines for name, found in counts.items() if found is not None}
+    assert {name: lines[name] for name in ("empty.py", "no_end.py", "one_line.py", "dos.py", "nul.py")} == {
+        "empty.py": 0, "no_end.py": 1, "one_line.py": 1, "dos.py": 2, "nul.py": 2,
+    }  # fmt: skip
+    assert {name for name, found in counts.items() if found is None} >= {"folder.py", "loop.py", "dangling.py", "gone.py"}
+
+
+def became(name: str, **changes: Any) -> Became:
+    result = count(name)._asdict()
+    return Became(name, "completed", 1, 1, 0, 0, result, None, 0.1, None, None)._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "running"}, {"completions": 2}, {"acked": 0}, {"failures": 1}, {"path": "another"},
+        {"result": {"bytes": 1, "lines": 1, "sha256": "0"}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_proof_fails_when_something_is_wrong(changes: dict[str, Any]) -> None:
+    path = __file__
+    assert prove([became(path)], expected([path])).faults == []
+    assert prove([became(path, **changes)], expected([path])).faults
+
+
+def test_the_proof_fails_when_a_job_is_missing_or_there_twice() -> None:
+    path = __file__
+    assert prove([], expected([path])).faults
+    assert prove([became(path), became(path)], expected([path])).faults
