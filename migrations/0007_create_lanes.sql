@@ -1,5 +1,5 @@
 -- Lanes: entries that pass or fail the same gates stand in one lane, so a claim looks at a blocked lane once and never at the jobs in it
--- (docs/adr/0007). A lane exists while it has entries; partitions group lanes for fair shares.
+-- (docs/adr/0008). A lane exists while it has entries; partitions group lanes for fair shares.
 
 create table tidemill.queue_partitions (
     queue_id uuid not null references tidemill.queues (id) on delete cascade,
