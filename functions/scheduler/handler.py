@@ -4,6 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+import tidemill.store.postgres  # noqa: F401 - loaded while the environment starts, not by the first pass
 from tidemill.http import routes
 from tidemill.http.dispatch import Dispatcher
 from tidemill.http.request import Request

@@ -29,6 +29,7 @@ from tidemill.domain.jobs import (
     Leased,
     LogLine,
     Move,
+    ParentResult,
     Registered,
     Registration,
 )
@@ -71,9 +72,6 @@ class FamilyStore(Transactions, Protocol):
     def settle_children(self, parents: Sequence[tuple[str, bool]], *, limit: int, now: datetime | None) -> tuple[list[ChildMoved], int]:
         """One round over at most `limit` open edges of (parent, failed) pairs; the children reached, and the edges settled."""
 
-    def left_behind(self, *, limit: int) -> list[tuple[str, bool]]:
-        """(parent, failed) of ended parents among the next `limit` open edges; the next call goes on behind them."""
-
     def batches_of(self, job_ids: Sequence[str]) -> dict[str, str]:
         """Job id → batch id, for members."""
 
@@ -85,27 +83,6 @@ class FamilyStore(Transactions, Protocol):
 
     def enqueue_callback(self, project_id: str, job: JobSpec, *, now: datetime | None) -> Enqueued:
         """Enqueues the job if it can be; a refused one says why, whatever is wrong with it, and the transaction goes on."""
-
-    def create_batch(self, project_id: str, batch_id: str, name: str, callbacks_json: str, *, now: datetime | None) -> None:
-        """Adds an open batch."""
-
-    def batch_status(self, project_id: str, batch_id: str) -> str | None:
-        """Its status; None if the project has no such batch."""
-
-    def seal_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> BatchCount | None:
-        """Seals an open batch; its counters, locked."""
-
-    def cancel_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> tuple[str, str | None] | None:
-        """Cancels a batch that has not ended; its status after that, and the member after which its walk goes on (None: it is over)."""
-
-    def unfinished_members(self, batch_id: str, *, after: str, walk: int, limit: int) -> tuple[list[str], str | None]:
-        """Of the next `walk` members at most `limit` in motion that nobody has asked to stop, and where to go on (None: the end)."""
-
-    def walked(self, batch_id: str, *, after: str | None) -> None:
-        """Notes how far the walk over a cancelled batch's members is."""
-
-    def cancelling_batches(self, limit: int) -> list[tuple[str, str, str]]:
-        """(project id, batch id, member to go on after) of cancelled batches whose members are still being walked."""
 
 
 class SettleStore(FamilyStore, Protocol):
@@ -163,6 +140,9 @@ class ReportStore(Protocol):
 
     def logs(self, lease: Lease, lines: Sequence[LogLine], *, keep: int) -> int | None:
         """How many of the lines were stored; a job keeps at most `keep`."""
+
+    def parents(self, lease: Lease, *, after: str, limit: int, size_bytes: int) -> list[ParentResult] | None:
+        """The next parents by id, as many as fit; None if the lease is not ours."""
 
     def hold_lease(self, project_id: str, lease: Lease) -> tuple[str | None, str | None] | None:
         """Locks the lease until the transaction ends; its job's (traceparent, tracestate)."""
@@ -300,6 +280,9 @@ class JobSource(Protocol):
 
     def children(self, lease: Lease, jobs: Sequence[JobSpec]) -> list[Enqueued]:
         """Enqueues jobs that stand or fall with the lease."""
+
+    def parents(self, lease: Lease) -> list[ParentResult]:
+        """How the jobs that this one depended on stand, and what they returned, by id."""
 
     def release_strays(self, held: Collection[str]) -> int:
         """Gives back leases of this worker on jobs not in `held`: an answer to a claim that was lost on its way. How many.

@@ -159,7 +159,7 @@ def test_b087_the_document_lists_what_the_router_serves_with_its_scopes() -> Non
 
 
 def test_b087_a_handler_that_is_called_without_an_authorizer_lets_nobody_in(gateway: Gateway) -> None:
-    for said in (None, {}, {"lambda": {}}, {"lambda": {"fault": "internal"}}, {"lambda": {"fault": ""}}, {"lambda": None}):
+    for said in (None, {}, {"lambda": {}}, {"lambda": {"fault": ""}}, {"lambda": None}):
         event = event_v2("GET", "/v1/jobs", headers={"authorization": f"Bearer {gateway.key}"})
         event["requestContext"]["authorizer"] = said
         response = gateway.app("enqueue")(event, None)

@@ -10,29 +10,30 @@ import pytest
 
 FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
 BUDGET_MS = {"enqueue": 400, "claims": 400, "admin": 400, "scheduler": 250, "authorizer": 250}
-ROUNDS, RUNS = 4, 5
+RUNS = 5
+
+YARDSTICK, YARDSTICK_MS = "psycopg", 161.0
+"""What this import takes on the machine that the budgets were set on, at rest. Where it takes longer, so may the handlers."""
 
 # Processor time, which the neighbours on a shared machine disturb less than the clock on the wall; an import waits for nothing else.
-PROGRAM = "import time; began = time.process_time(); import {0}.handler; print((time.process_time() - began) * 1000)"
+PROGRAM = "import time; began = time.process_time(); import {0}; print((time.process_time() - began) * 1000)"
 
 
-def import_ms(name: str) -> float:
+def import_ms(module: str) -> float:
     environment = {"PYTHONPATH": str(FUNCTIONS), "PATH": os.environ["PATH"]}
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(name)], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM.format(module)], env=environment, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
 @pytest.mark.parametrize("name", BUDGET_MS)
 def test_import_of_a_handler_is_within_its_budget(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    import_ms(name)  # writes the .pyc
-    best = float("inf")
-    for _ in range(ROUNDS):  # the quietest of some medians of five
-        best = min(best, statistics.median(import_ms(name) for _ in range(RUNS)))
-        if best <= BUDGET_MS[name]:
-            break
+    import_ms(f"{name}.handler")  # writes the .pyc
+    taken, yardstick = zip(*[(import_ms(f"{name}.handler"), import_ms(YARDSTICK)) for _ in range(RUNS)], strict=True)
+    took, slowness = statistics.median(taken), max(1.0, statistics.median(yardstick) / YARDSTICK_MS)
+    told = f"{took:.0f} ms on a machine {slowness:.2f} x as slow: {took / slowness:.0f} (budget {BUDGET_MS[name]})"
     with capsys.disabled():
-        print(f"\nimport of {name}.handler: {best:.0f} ms (budget {BUDGET_MS[name]})")
-    assert best <= BUDGET_MS[name]
+        print(f"\nimport of {name}.handler: {told}")
+    assert took / slowness <= BUDGET_MS[name]
 
 
 @pytest.mark.parametrize("name", ["scheduler", "authorizer"])

@@ -411,9 +411,9 @@ def test_refused_jobs_of_a_bulk_call_leave_no_keys_marks_or_waiting_children(mil
     )
     assert [r.code for r in made] == ["validation_error"] * 7 + [None]
     assert [r.field for r in made[:7]] == ["queue", "depends_on", "depends_on", "depends_on", "depends_on", "queue", "depends_on"]
-    assert "jobs[0] is refused" in str(made[1].message)
-    assert "jobs[1] is refused" in str(made[2].message)
-    assert "jobs[3] is refused" in str(made[4].message)
+    assert "its parent 'lost' is refused" in str(made[1].message)
+    assert "its parent 'child' is refused" in str(made[2].message)
+    assert "its parent 'stranger' is refused" in str(made[4].message)
     assert mill.count("unique_holds") == 0
     assert [mill.stored(parent), mill.stored(other)] == before
     assert edges(mill) == []

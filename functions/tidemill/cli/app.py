@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "enqueue": ("tidemill.cli.enqueue", "Create a job"),
     "jobs": ("tidemill.cli.jobs", "List, show, cancel and retry jobs"),
     "schedules": ("tidemill.cli.schedules", "Put, preview, pause and trigger schedules"),
+    "batches": ("tidemill.cli.batches", "List and show batches"),
     "tick": ("tidemill.cli.tick", "Run one scheduler pass now"),
     "migrate": ("tidemill.cli.migrate", "Bring a database to the version of this code"),
     "demo": ("tidemill.cli.demo", "Run over a thousand real jobs through kills and restarts, and prove the totals"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemill.client.commits import after_commit as after_commit
     from tidemill.client.commits import enqueue_after_commit as enqueue_after_commit
     from tidemill.client.fields import JobFields as JobFields
+    from tidemill.client.models import Batch as Batch
     from tidemill.client.models import BulkAnswer as BulkAnswer
     from tidemill.client.models import Enqueued as Enqueued
     from tidemill.client.models import Job as Job
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tidemill.client.transaction import enqueue_in_transaction as enqueue_in_transaction
 
 _HOMES = {
+    "Batch": "models",
     "BulkAnswer": "models",
     "CircuitOpen": "problems",
     "Client": "api",

@@ -36,6 +36,9 @@ class JobFields(TypedDict, total=False):
     traceparent: str
     tracestate: str
     retention_ms: int | timedelta
+    depends_on: Sequence[str]
+    on_parent_failure: str
+    batch_id: str
 
 
 def job_object(job_type: str, payload: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,7 +69,7 @@ def plain(fields: Mapping[str, Any], *, at: tuple[str | int, ...] = ()) -> dict[
                 found[name] = instant(name, value, at=at)
             case timedelta() if name.endswith("_ms"):
                 found[name] = value // timedelta(milliseconds=1)
-            case tuple() if name == "tags":
+            case tuple() if name in ("tags", "depends_on"):
                 found[name] = list(value)
             case _:
                 found[name] = _json(name, value, at)

@@ -103,6 +103,27 @@ class BulkAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch(Answer):
+    """A batch as it stood when the API answered; pending + completed + failed + cancelled = total."""
+
+    id: str
+    name: str
+    status: str
+    total: int
+    pending: int
+    completed: int
+    failed: int
+    cancelled: int
+    callbacks: Mapping[str, Any] = field(default_factory=dict)
+    fired: Sequence[str] = ()
+    error: str | None = None
+    created_at: datetime | None = None
+    sealed_at: datetime | None = None
+    finalized_at: datetime | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Execution(Answer):
     """One ended attempt."""
 

@@ -24,10 +24,10 @@ from tidemill.domain.jobs import (
     JobSpec,
     Lease,
     LogLine,
+    ParentResult,
     Registered,
     Registration,
 )
-
 from tidemill.domain.schedule import Spec, object_of
 
 if TYPE_CHECKING:
@@ -149,6 +149,15 @@ class HttpSource:
         is_safe = all(job.get("idempotency_key") for job in jobs)
         answer = self._report(lease, "children", {"jobs": [dict(job) for job in jobs]}, repeatable=is_safe)
         return [wire.enqueued(item) for item in answer["results"]]
+
+    def parents(self, lease: Lease) -> list[ParentResult]:
+        """How the jobs that this one depended on stand, and what they returned, in as many calls as it takes."""
+        found: list[ParentResult] = []
+        while True:
+            answer = self._report(lease, "parents", {"after": found[-1].job_id} if found else {})
+            if not answer["items"]:
+                return found
+            found += [wire.parent_result(item) for item in answer["items"]]
 
     def release_strays(self, held: Collection[str]) -> int:  # noqa: ARG002  (the port's signature)
         """0: over HTTPS a lease is known by its token alone, and a lost answer's tokens are lost."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidemill.domain import keys, limits
-from tidemill.domain.jobs import Ack, ClaimedJob, Enqueued, Heartbeat, HeartbeatAnswer, LeaseBeat, LogLine, Registration
+from tidemill.domain.jobs import Ack, ClaimedJob, Enqueued, Heartbeat, HeartbeatAnswer, LeaseBeat, LogLine, ParentResult, Registration
 from tidemill.domain.transitions import Event
 
 ENVELOPE_BYTES: Final = 1_024
@@ -133,6 +133,12 @@ def enqueued(given: Mapping[str, Any]) -> Enqueued:
     field = str(loc[-1]) if loc else None
     code, message = error.get("code"), error.get("msg")
     return Enqueued(given["index"], given.get("job_id"), given.get("state"), given.get("deduplicated", False), code, field, message)
+
+
+def parent_result(given: Mapping[str, Any]) -> ParentResult:
+    """One parent of a job."""
+    result = given.get("result")
+    return ParentResult(given["id"], given.get("state"), keys.compact_json(result) if result is not None else None)
 
 
 def log_lines(lines: Sequence[LogLine]) -> list[Message]:

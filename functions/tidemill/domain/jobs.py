@@ -152,6 +152,32 @@ class BatchCount(NamedTuple):
     fired: Sequence[str]
 
 
+class Batch(NamedTuple):
+    """A batch as it stands. `callbacks`: job objects by name; `fired`: those that were created; `error`: why one was not."""
+
+    id: str
+    name: str
+    status: str
+    total: int
+    completed: int
+    failed: int
+    cancelled: int
+    callbacks: Mapping[str, Any]
+    fired: Sequence[str]
+    error: str | None
+    created_at: datetime
+    sealed_at: datetime | None
+    finalized_at: datetime | None
+
+
+class ParentResult(NamedTuple):
+    """How a parent stands (None once it is gone), and what it returned (JSON text)."""
+
+    job_id: str
+    state: str | None
+    result: str | None
+
+
 class ChildMoved(NamedTuple):
     """A child that a parent's end reached."""
 

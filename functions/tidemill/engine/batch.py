@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
-from tidemill.domain.errors import Invalid, InvalidTransition, NotFound, Unavailable
+from tidemill.domain.errors import Fault, Invalid, InvalidTransition, NotFound, Unavailable
 from tidemill.domain.jobs import Enqueued, JobSpec
 from tidemill.domain.keys import compact_json
+from tidemill.engine.batch_store import BatchStore
 from tidemill.engine.enqueue import enqueue
 from tidemill.engine.family import end_if_done
-from tidemill.engine.operate import CancelStore, cancel
-from tidemill.ports import EnqueueStore, Rolls
+from tidemill.engine.operate import cancel
+from tidemill.ports import Rolls
 
 CANCEL_BATCH = 500
 WALK = 2_000
 WALKS = 20
-
-
-class BatchStore(CancelStore, EnqueueStore, Protocol):
-    """What a batch's life needs."""
 
 
 def create(
@@ -34,8 +31,13 @@ def create(
     sealed: bool = False,
     now: datetime | None = None,
 ) -> list[Enqueued]:
-    """A new batch with its first members, all or nothing; `sealed` at once ends an empty one and fires its callbacks."""
+    """A new batch with its first members, all or nothing; `sealed` at once ends an empty one and fires its callbacks.
+
+    Invalid for callbacks that could not be enqueued today, such as ones for a queue that is not there.
+    """
     with store.transaction():
+        if faults := store.callback_faults(project_id, callbacks or {}):
+            raise Invalid([Fault(("callbacks", name, field), message) for name, field, message in faults])
         store.create_batch(project_id, batch_id, name, compact_json(dict(callbacks or {})), now=now)
         results = add(store, project_id, batch_id, jobs, now=now) if jobs else []
         if sealed:
@@ -59,11 +61,11 @@ def add(store: BatchStore, project_id: str, batch_id: str, jobs: Sequence[JobSpe
 
 
 def _require_open(store: BatchStore, project_id: str, batch_id: str) -> None:
-    status = store.batch_status(project_id, batch_id)
-    if status is None:
+    batch = store.batch(project_id, batch_id)
+    if batch is None:
         raise NotFound("batch", batch_id)
-    if status != "open":
-        raise InvalidTransition(status, "take jobs", kind="batch")
+    if batch.status != "open":
+        raise InvalidTransition(batch.status, "take jobs", kind="batch")
 
 
 def seal(store: BatchStore, project_id: str, batch_id: str, *, now: datetime | None = None) -> str:
@@ -73,7 +75,8 @@ def seal(store: BatchStore, project_id: str, batch_id: str, *, now: datetime | N
         if batch is None:
             raise NotFound("batch", batch_id)
         end_if_done(store, batch, now=now)
-        return store.batch_status(project_id, batch_id) or batch.status
+        stored = store.batch(project_id, batch_id)
+        return stored.status if stored else batch.status
 
 
 def cancel_batch(store: BatchStore, project_id: str, batch_id: str, *, roll: Rolls, now: datetime | None = None) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from tidemill.engine.batch_store import DependantStore
 from tidemill.engine.family import count_ended, settle_children
-from tidemill.ports import FamilyStore
 
 EDGES = 1_000
 
 
-def sweep(store: FamilyStore, *, now: datetime | None = None) -> Mapping[str, int]:
+def sweep(store: DependantStore, *, now: datetime | None = None) -> Mapping[str, int]:
     """Looks at the next 1,000 open edges and settles those whose parent has ended; how many parents that were.
 
     Each pass goes on where the last one stopped, so that every edge has its turn however many are rightly open.

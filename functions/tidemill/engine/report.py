@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from tidemill.domain import limits
 from tidemill.domain.errors import LeaseLost
-from tidemill.domain.jobs import Enqueued, JobSpec, Lease, LogLine
+from tidemill.domain.jobs import Enqueued, JobSpec, Lease, LogLine, ParentResult
 from tidemill.engine.enqueue import enqueue
 from tidemill.ports import EnqueueStore, ReportStore
+
+NIL: Final = "00000000-0000-0000-0000-000000000000"
+PARENTS_BYTES: Final = 3 * 1024 * 1024
 
 
 class ChildStore(EnqueueStore, ReportStore, Protocol):
@@ -43,6 +46,22 @@ def logs(store: ReportStore, lease: Lease, lines: Sequence[LogLine]) -> int:
     if stored is None:
         raise LeaseLost(lease.job_id)
     return stored
+
+
+def parents(store: ReportStore, lease: Lease, *, after: str = NIL, limit: int = limits.PAGE_ROWS[1]) -> list[ParentResult]:
+    """The next of the job's parents behind an id: at most `limit`, and 3 MB of results; empty at the end."""
+    found = store.parents(lease, after=after, limit=limit, size_bytes=PARENTS_BYTES)
+    if found is None:
+        raise LeaseLost(lease.job_id)
+    return found
+
+
+def all_parents(store: ReportStore, lease: Lease) -> list[ParentResult]:
+    """All of them."""
+    found: list[ParentResult] = []
+    while part := parents(store, lease, after=found[-1].job_id if found else NIL):
+        found += part
+    return found
 
 
 def children(store: ChildStore, project_id: str, lease: Lease, jobs: Sequence[JobSpec], *, now: datetime | None = None) -> list[Enqueued]:

@@ -9,6 +9,7 @@ from typing import Protocol
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import PhaseReport
 from tidemill.engine.batch import cancelling
+from tidemill.engine.batch_store import BatchStore, DependantStore
 from tidemill.engine.dependants import sweep
 from tidemill.engine.fire import Firing
 from tidemill.engine.promote import promote_due
@@ -21,7 +22,7 @@ BATCH = 500
 Clock = Callable[[], float]
 
 
-class TickStore(SweepStore, ScheduleStore, Protocol):
+class TickStore(SweepStore, ScheduleStore, BatchStore, DependantStore, Protocol):
     """All that a pass touches."""
 
 

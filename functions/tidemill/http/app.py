@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
 
+import tidemill.store.postgres  # noqa: F401 - loaded while the environment starts, not by the first request
 from tidemill.http import routes
 from tidemill.http.dispatch import Dispatcher, endpoint_of
 from tidemill.http.request import Request

@@ -10,6 +10,7 @@ from typing import Any, Final
 from tidemill.config import Settings
 from tidemill.domain import api_keys
 from tidemill.domain.errors import TidemillError
+from tidemill.store.api_keys import ApiKeys
 from tidemill.store.database import Database
 
 _BEARER: Final = re.compile(r"bearer +([^\s,]{1,500})", re.IGNORECASE)
@@ -42,7 +43,7 @@ class Authorizer:
         if self._settings is None:
             self._settings = Settings.read()
         if self._database is None:
-            self._database = Database(self._settings.needs_database())
+            self._database = Database(self._settings.needs_database(), make=ApiKeys)
         found = self._database.run(lambda store: store.live_key(key.key_id))
         same = hmac.compare_digest(found.key_hash if found else _NO_KEY, key.digest)
         if found is None or not same or key.stage != self._settings.stage:

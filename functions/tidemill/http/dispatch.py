@@ -11,8 +11,7 @@ from urllib.parse import unquote
 from tidemill.config import Settings
 from tidemill.domain.errors import Fault, Forbidden, Internal, Invalid, MethodNotAllowed, NotFound, TidemillError, Unavailable
 from tidemill.domain.text import cleaned_json
-from tidemill.http import body, problem, routes
-from tidemill.http.authorize import Authorizer
+from tidemill.http import problem, routes
 from tidemill.http.cursors import KeyRing
 from tidemill.http.operation import Answer, Call, Operation
 from tidemill.http.request import Principal, Request
@@ -88,6 +87,8 @@ class Dispatcher:
         if route.scopes is None:
             return NOBODY
         if request.authorizer.get("fault") == Unavailable.code:
+            from tidemill.http.authorize import Authorizer
+
             # A gateway keeps that answer for a minute, which must not prolong an outage: look again.
             request.authorizer = Authorizer(settings=self.settings, database=self.database).caller({"headers": request.headers})
         principal = request.principal()
@@ -155,6 +156,8 @@ def _take_query(call: Call, marks: Operation) -> None:
 def _take_body(call: Call, marks: Operation) -> None:
     if marks.body is None:
         return
+    from tidemill.http import body  # the scheduler takes none
+
     call.raw = body.read(call.request, optional=marks.body_optional)
     if marks.cleans_text and call.raw.may_be_unstorable:
         call.raw = body.Body(cleaned_json(call.raw.value), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -104,6 +105,7 @@ def detail(store: PostgresStore, project_id: str, job_id: str) -> str:
     """JSON text of a job with all that it carries."""
     row = row_of(store, project_id, job_id, payload=True)
     carried = store.carried(job_id)
+    kin = store.relatives(project_id, job_id, limits.DEPENDS_ON)
     cursor = with_json({"checkpoint_cursor": carried["checkpoint_cursor"]})[1:-1].partition(":")[2]
     return job_json(
         row,
@@ -112,8 +114,8 @@ def detail(store: PostgresStore, project_id: str, job_id: str) -> str:
         checkpoint=carried["checkpoint"],
         checkpoint_cursor=cursor,
         output=carried["output"],
-        parents="[]",
-        children="[]",
+        parents=_relatives(kin, "parent"),
+        children=_relatives(kin, "child"),
     )
 
 
@@ -167,6 +169,10 @@ def events(call: Call, id: str) -> Answer:  # noqa: A002
         return timeline(row, store.executions(job_id, limits.EXECUTIONS_KEPT), store.dead_letters(job_id))
 
     return Answer({"items": call.database.run(work), "next_cursor": None})
+
+
+def _relatives(kin: list[tuple[str, str, str | None]], side: str) -> str:
+    return json.dumps([{"id": job_id, "state": state} for found, job_id, state in kin if found == side], separators=(",", ":"))
 
 
 def _execution(row: Row) -> str:

@@ -28,6 +28,7 @@ from tidemill.store.postgres import PostgresStore
 
 CHUNK: Final = 500
 PAYLOADS_AT_ONCE: Final = 16
+KEYED: Final = {"batch_id": "batch", "principal_id": "principal", "correlation_id": "correlation", "fingerprint": "fingerprint"}
 REMEMBERED: Final = {"pending": "waiting", "cancelled": "cancelled", "dead_letter": "dead_letter", "quarantined": "quarantined"}
 
 
@@ -47,6 +48,7 @@ class JobsQuery(TypedDict):
     rate_class: NotRequired[Name]
     priority: NotRequired[Annotated[int, Whole, Field(ge=limits.PRIORITY[0], le=limits.PRIORITY[1])]]
     fingerprint: NotRequired[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]]
+    batch_id: NotRequired[Id]
     scheduled_job_id: NotRequired[Id]
     worker_id: NotRequired[Id]
     principal_id: NotRequired[Key]
@@ -113,8 +115,8 @@ def walk_of(query: Mapping[str, Any]) -> Walk:
 
 def filters_of(query: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of lists/matching."""
-    plain = ("queue", "job_type", "job_type_prefix", "partition_key", "rate_class", "priority", "fingerprint", "scheduled_job_id")
-    more = ("worker_id", "principal_id", "correlation_id", "error_class", "created_after", "created_before")
+    plain = ("queue", "job_type", "job_type_prefix", "partition_key", "rate_class", "priority", "fingerprint")
+    more = ("batch_id", "scheduled_job_id", "worker_id", "principal_id", "correlation_id", "error_class", "created_after", "created_before")
     states = query.get("state") or []
     named = sorted({state for state in states if state != "retrying"})
     return {
@@ -130,7 +132,7 @@ def _narrowest(query: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     states = set(query.get("state") or ())
     if "q" in query:
         return "named", {"value": query["q"], "id": id_of(query["q"])}
-    for name, walk in (("principal_id", "principal"), ("correlation_id", "correlation"), ("fingerprint", "fingerprint")):
+    for name, walk in KEYED.items():
         if name in query:
             return walk, {"value": query[name]}
     if "worker_id" in query or (states and states <= {"claimed", "running"}):

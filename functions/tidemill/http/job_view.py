@@ -50,6 +50,8 @@ def job_json(row: Row, **more: str | None) -> str:
         **{name: row[name] for name in ("timeout_ms", "partition_key", "weight", "rate_class", "sticky_worker", "fingerprint")},
         "tags": row["tags"] or [],
         **{name: row[name] for name in ("principal_id", "correlation_id", "traceparent", "tracestate", "batch_id", "scheduled_job_id")},
+        "on_parent_failure": row["on_parent_failure"] or "cancel",
+        "pending_parents": row["pending_parents"],
         "scheduled_for": instant(row["scheduled_for"]),
         "crash_count": row["crash_count"],
         "progress": _progress(row),

@@ -25,7 +25,7 @@ TOO_LARGE = f"is over {limits.PAYLOAD_BYTES:,} bytes: store large data elsewhere
 def create(call: Call) -> Answer:
     """Create a job. 201 with the new one; 200 with the one that answers for its unique or idempotency key."""
     job = call.body
-    if _over_limit(job, call.raw):
+    if over_limit(job, call.raw):
         raise PayloadTooLarge(f"payload: {TOO_LARGE}")
 
     def work(store: PostgresStore) -> tuple[Enqueued, str]:
@@ -94,7 +94,7 @@ def _sorted_out(given: list[Any], raw: Body) -> tuple[list[tuple[int, Any]], dic
     errors: dict[int, list[dict[str, Any]]] = {}
     jobs = []
     for index, job in _validated(given, raw, errors):
-        if _over_limit(job, raw):
+        if over_limit(job, raw):
             errors[index] = [_error(("jobs", index, "payload"), TOO_LARGE, PayloadTooLarge.code)]
         else:
             jobs.append((index, job))
@@ -121,7 +121,8 @@ def _validated(given: list[Any], raw: Body, errors: dict[int, list[dict[str, Any
     return jobs
 
 
-def _over_limit(job: dict[str, Any], raw: Body | None) -> bool:
+def over_limit(job: dict[str, Any], raw: Body | None) -> bool:
+    """True if the job's payload is larger than a payload may be."""
     if raw is not None and not raw.may_be_large:
         return False
     return len(keys.compact_json(job.get("payload")).encode("utf-8", "surrogatepass")) > limits.PAYLOAD_BYTES

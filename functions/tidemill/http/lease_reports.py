@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Literal, Required, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, Required, TypeVar
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -15,8 +15,9 @@ from tidemill.domain.jobs import Lease, LogLine
 from tidemill.engine import claim, report
 from tidemill.http.fields import CLOSED, BigInt, Id, Instant, text_of
 from tidemill.http.job_detail import row_of
+from tidemill.http.job_view import with_json
 from tidemill.http.jobs import bulk_answer, well_formed
-from tidemill.http.models.jobs import BulkOut, JobIn
+from tidemill.http.models.jobs import BulkOut, JobIn, State
 from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.parameters import path_id
 from tidemill.http.validation import checked
@@ -84,6 +85,29 @@ class ChildrenIn(TypedDict):
     jobs: Annotated[list[JobIn], Field(max_length=limits.BULK_JOBS)]
 
 
+class ParentsIn(TypedDict):
+    """`after`: the last parent that the answer before gave."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    lease_token: Id
+    after: NotRequired[Id | None]
+    limit: NotRequired[Annotated[int, Field(ge=limits.PAGE_ROWS[0], le=limits.PAGE_ROWS[1])]]
+
+
+class ParentResult(TypedDict):
+    """How a parent stands (null once it has been removed), and what it returned."""
+
+    id: Id
+    state: State | None
+    result: Any
+
+
+class ParentsOut(TypedDict):
+    """Parents by id; an empty page is the end."""
+
+    items: list[ParentResult]
+
+
 class Started(TypedDict):
     """When the job began."""
 
@@ -147,6 +171,15 @@ def children(call: Call, id: str) -> Answer:  # noqa: A002
     call.body = shell
     made = _under_lease(call, id, lambda store, lease: report.children(store, call.project_id, lease, jobs))
     return bulk_answer(list(enumerate(made)), {})
+
+
+@operation(body=ParentsIn, answers={200: ParentsOut})
+def parents(call: Call, id: str) -> Answer:  # noqa: A002
+    """Read what the jobs that this one depended on returned. An answer holds at most 200, or 3 MB; an empty one is the end."""
+    after, limit = call.body.get("after") or report.NIL, call.body.get("limit", limits.PAGE_ROWS[1])
+    found = _under_lease(call, id, lambda store, lease: report.parents(store, lease, after=after, limit=limit))
+    items = [with_json({"id": one.job_id, "state": one.state}, result=one.result) for one in found]
+    return Answer(f'{{"items":[{",".join(items)}]}}')
 
 
 def _under_lease(call: Call, id: str, work: Callable[[PostgresStore, Lease], T]) -> T:  # noqa: A002

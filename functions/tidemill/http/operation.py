@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidemill.http.body import Body
-from tidemill.http.cursors import KeyRing
-from tidemill.http.request import Principal, Request
-from tidemill.store.database import Database
+if TYPE_CHECKING:
+    from tidemill.http.body import Body
+    from tidemill.http.cursors import KeyRing
+    from tidemill.http.request import Principal, Request
+    from tidemill.store.database import Database
 
 F = TypeVar("F", bound=Callable[..., Any])
 

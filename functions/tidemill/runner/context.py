@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidemill.domain import limits
 from tidemill.domain.jobs import LogLine
@@ -22,6 +22,14 @@ from tidemill.runner.task import Task
 
 LOG_LINES_HELD: Final = 100
 LOG_SECS_HELD: Final = 1.0
+
+
+class Parent(NamedTuple):
+    """A job that this one depended on: how it stands (None once it has been removed), and what it returned."""
+
+    id: str
+    state: str | None
+    result: Any
 
 
 class Facts:
@@ -100,6 +108,10 @@ class Facts:
         if self._task.cancelled:
             raise Cancelled
 
+    def _read_parents(self) -> Mapping[str, Parent]:
+        found = self._source.parents(self._task.lease)
+        return {p.job_id: Parent(p.job_id, p.state, json.loads(p.result) if p.result is not None else None) for p in found}
+
     def _children(self, jobs: list[dict[str, Any]]) -> list[str]:
         def via(job: dict[str, Any]) -> str:
             found = self._source.children(self._task.lease, [job])[0].job_id
@@ -113,13 +125,21 @@ class Facts:
 class Context(Facts):
     """For handlers in threads and processes. Reports are written before the call returns; LeaseLost says that the attempt is void."""
 
-    __slots__ = ("_log",)
+    __slots__ = ("_log", "_parents")
 
     def __init__(self, task: Task, source: JobSource, app: App) -> None:
         self._task = task
         self._source = source
         self.app = app
         self._log: JobLog | None = None
+        self._parents: Mapping[str, Parent] | None = None
+
+    @property
+    def parents(self) -> Mapping[str, Parent]:
+        """The jobs of `depends_on` by id, with their results; read when first asked for."""
+        if self._parents is None:
+            self._parents = self._read_parents()
+        return self._parents
 
     @property
     def log(self) -> JobLog:
@@ -153,14 +173,22 @@ class Context(Facts):
 class AsyncContext(Facts):
     """For coroutines. Reports are under way when the call returns, in order; await it to wait for the answer."""
 
-    __slots__ = ("_loop", "_pending", "_reports", "log")
+    __slots__ = ("_loop", "_parents", "_pending", "_reports", "log")
 
     def __init__(self, task: Task, source: JobSource, app: App, loop: asyncio.AbstractEventLoop, reports: Executor) -> None:
         super().__init__(task, source, app)
         self._loop = loop
         self._reports = reports
         self._pending: set[asyncio.Future[Any]] = set()
+        self._parents: asyncio.Future[Mapping[str, Parent]] | None = None
         self.log = JobLog(task, source, self._send)
+
+    @property
+    def parents(self) -> asyncio.Future[Mapping[str, Parent]]:
+        """The jobs of `depends_on` by id, with their results: `(await ctx.parents)[job_id].result`. Read when first asked for."""
+        if self._parents is None:
+            self._parents = self._send(self._read_parents)
+        return self._parents
 
     def progress(self, current: int, total: int | None = None, message: str | None = None) -> asyncio.Future[None]:
         """Shows how far the job is."""

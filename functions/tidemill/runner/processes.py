@@ -29,7 +29,7 @@ from tidemill.runner.task import Task
 
 CANCEL_GRACE_SECS: Final = 1.0
 JOBS_PER_PROCESS: Final = 1_000
-REPORTS: Final = frozenset({"progress", "checkpoint", "output", "logs", "children"})
+REPORTS: Final = frozenset({"progress", "checkpoint", "output", "logs", "children", "parents"})
 
 
 class Processes:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
 from tidemill.store import faults
-from tidemill.store.postgres import PostgresStore
+
+if TYPE_CHECKING:
+    from tidemill.store.postgres import PostgresStore
 
 T = TypeVar("T")
 
@@ -37,10 +39,12 @@ class Database:
     """Runs work on a store. Not thread-safe: one per process, as in a Lambda environment.
 
     dsn: a connection string, or a function that returns a fresh one (for tokens that expire).
+    make: a smaller store than the whole one, for a process that must start fast and needs little.
     """
 
-    def __init__(self, dsn: str | Callable[[], str]) -> None:
+    def __init__(self, dsn: str | Callable[[], str], *, make: Callable[[psycopg.Connection[Any]], Any] | None = None) -> None:
         self._dsn = dsn
+        self._make = make
         self._conn: psycopg.Connection[Any] | None = None
         self._store: PostgresStore | None = None
         self._used_at = 0.0
@@ -81,7 +85,7 @@ class Database:
                 self._conn = connect(dsn)
             except psycopg.Error as error:
                 raise faults.translated(error) from error
-            self._store = PostgresStore(self._conn)
+            self._store = (self._make or _whole)(self._conn)
         return self._store
 
     def _answers(self, conn: psycopg.Connection[Any]) -> bool:
@@ -92,3 +96,9 @@ class Database:
         except psycopg.Error:
             return False
         return bool(row and row[0])
+
+
+def _whole(conn: psycopg.Connection[Any]) -> PostgresStore:
+    from tidemill.store.postgres import PostgresStore
+
+    return PostgresStore(conn)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import psycopg
 
-from tidemill.domain.jobs import BatchCount, ChildMoved, Enqueued, JobSpec
+from tidemill.domain.jobs import Batch, BatchCount, ChildMoved, Enqueued, JobSpec
 from tidemill.domain.keys import compact_json
 from tidemill.store.base import Adapter
 from tidemill.store.statements import sql
 
 
 class Families(Adapter):
-    """Implements ports.FamilyStore."""
+    """Implements ports.FamilyStore and the stores of engine.batch_store."""
 
     def settle_children(self, parents: Sequence[tuple[str, bool]], *, limit: int, now: datetime | None) -> tuple[list[ChildMoved], int]:
         params = {"parents": [p for p, _ in parents], "failed": [f for _, f in parents], "limit": limit, "now": now}
@@ -54,9 +54,24 @@ class Families(Adapter):
         params = {"project_id": project_id, "batch_id": batch_id, "name": name, "callbacks": callbacks_json, "now": now}
         self._row("batches/create", params)
 
-    def batch_status(self, project_id: str, batch_id: str) -> str | None:
+    def callback_faults(self, project_id: str, callbacks: Mapping[str, JobSpec]) -> list[tuple[str, str, str]]:
+        if not callbacks:
+            return []
+        params = {"project_id": project_id, "jobs": compact_json([dict(job) for job in callbacks.values()])}
+        row = self._row("batches/callback_faults", params)
+        fields, messages = row or ([], [])
+        return [(name, field, text) for name, field, text in zip(callbacks, fields, messages, strict=False) if field is not None]
+
+    def batch(self, project_id: str, batch_id: str) -> Batch | None:
         row = self._row("batches/show", {"project_id": project_id, "batch_id": batch_id})
-        return row[2] if row else None
+        return Batch(*row) if row else None
+
+    def batches(self, project_id: str, *, before: str | None, limit: int) -> list[Batch]:
+        return [Batch(*row) for row in self._rows("batches/list", {"project_id": project_id, "before": before, "limit": limit})]
+
+    def relatives(self, project_id: str, job_id: str, limit: int) -> list[tuple[str, str, str | None]]:
+        rows = self._rows("dependencies/of_job", {"project_id": project_id, "job_id": job_id, "limit": limit})
+        return [(row[0], row[1], row[2]) for row in rows]
 
     def seal_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> BatchCount | None:
         row = self._row("transitions/seal_batch", {"project_id": project_id, "batch_id": batch_id, "now": now})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from tidemill.domain.jobs import Lease, LogLine
+from tidemill.domain.jobs import Lease, LogLine, ParentResult
 from tidemill.store.base import Adapter
 
 
@@ -33,6 +33,11 @@ class Reports(Adapter):
         }
         row = self._row("leases/logs", params)
         return int(row[0]) if row else None
+
+    def parents(self, lease: Lease, *, after: str, limit: int, size_bytes: int) -> list[ParentResult] | None:
+        params = {"job_id": lease.job_id, "lease_token": lease.lease_token, "after": after, "limit": limit, "bytes": size_bytes}
+        rows = self._rows("dependencies/results", params)
+        return [ParentResult(*row) for row in rows if row[0] is not None] if rows else None
 
     def hold_lease(self, project_id: str, lease: Lease) -> tuple[str | None, str | None] | None:
         params = {"project_id": project_id, "job_id": lease.job_id, "lease_token": lease.lease_token}

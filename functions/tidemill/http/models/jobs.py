@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, Required
+from typing import Annotated, Any, Final, Literal, NotRequired, Required
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -25,6 +25,7 @@ from tidemill.http.fields import (
     RetentionMs,
     Tags,
     TimeoutMs,
+    id_of,
 )
 
 
@@ -68,6 +69,23 @@ def _few_bytes(headers: dict[str, str]) -> dict[str, str]:
 Headers = Annotated[dict[Key, str], Field(max_length=limits.HEADERS), AfterValidator(_few_bytes)]
 
 
+def _parent(given: Any) -> Any:
+    if isinstance(given, str) and (found := id_of(given)) is not None:
+        return found
+    ref = given["ref"] if isinstance(given, dict) and given.keys() == {"ref"} else None
+    if isinstance(ref, str) and 1 <= len(ref) <= limits.NAME_CHARS:
+        return given
+    raise PydanticCustomError("parent", 'must be a job id, or {"ref": "…"} for a job of the same call')
+
+
+_PARENT_SHAPES: Final = [
+    {"type": "string", "format": "uuid"},
+    {"type": "object", "properties": {"ref": {"type": "string"}}, "required": ["ref"], "additionalProperties": False},
+]
+Parent = Annotated[Any, PlainValidator(_parent), WithJsonSchema({"anyOf": _PARENT_SHAPES})]
+ParentFailure = Literal["cancel", "run", "hold"]
+
+
 class JobFields(TypedDict, total=False):
     """A job to create; null stands for a field that is left out (but a payload may be null)."""
 
@@ -95,6 +113,10 @@ class JobFields(TypedDict, total=False):
     traceparent: Annotated[str, Field(min_length=1, max_length=255)] | None
     tracestate: Annotated[str, Field(min_length=1, max_length=512)] | None
     retention_ms: RetentionMs | None
+    ref: Label | None
+    depends_on: Annotated[list[Parent], Field(max_length=limits.DEPENDS_ON)] | None
+    on_parent_failure: ParentFailure | None
+    batch_id: Id | None
 
 
 def _consistent(job: dict[str, Any]) -> dict[str, Any]:
@@ -190,6 +212,8 @@ class Job(TypedDict):
     traceparent: str | None
     tracestate: str | None
     batch_id: Id | None
+    on_parent_failure: ParentFailure
+    pending_parents: int
     scheduled_job_id: Id | None
     scheduled_for: Instant | None
     crash_count: int
@@ -205,6 +229,13 @@ class Job(TypedDict):
     payload: NotRequired[Any]
 
 
+class Relative(TypedDict):
+    """A parent or a child; `state` is null once it has been removed."""
+
+    id: Id
+    state: State | None
+
+
 class JobDetail(Job):
     """A job with all that it carries."""
 
@@ -212,8 +243,8 @@ class JobDetail(Job):
     checkpoint: Any
     checkpoint_cursor: str | None
     output: Any
-    parents: list[Id]
-    children: list[Id]
+    parents: list[Relative]
+    children: list[Relative]
 
 
 class Created(TypedDict):

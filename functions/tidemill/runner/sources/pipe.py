@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from tidemill.domain.errors import LeaseLost, TidemillError
-from tidemill.domain.jobs import Enqueued, JobSpec, Lease, LogLine
+from tidemill.domain.jobs import Enqueued, JobSpec, Lease, LogLine, ParentResult
 
 
 class Refused(TidemillError):
@@ -43,6 +43,10 @@ class PipeSource:
     def children(self, lease: Lease, jobs: Sequence[JobSpec]) -> list[Enqueued]:
         made: list[Enqueued] = self._ask(lease, "children", [dict(job) for job in jobs])
         return made
+
+    def parents(self, lease: Lease) -> list[ParentResult]:
+        found: list[ParentResult] = self._ask(lease, "parents")
+        return found
 
     def _ask(self, lease: Lease, name: str, *arguments: Any) -> Any:
         with self._turn:

@@ -29,6 +29,7 @@ from tidemill.domain.jobs import (
     JobSpec,
     Lease,
     LogLine,
+    ParentResult,
     Registered,
     Registration,
 )
@@ -129,6 +130,9 @@ class PostgresSource:
 
     def children(self, lease: Lease, jobs: Sequence[JobSpec]) -> list[Enqueued]:
         return self._reports.run(lambda store: reports.children(store, self._project_id, lease, jobs))
+
+    def parents(self, lease: Lease) -> list[ParentResult]:
+        return self._reports.run(lambda store: reports.all_parents(store, lease))
 
     def release_strays(self, held: Collection[str]) -> int:
         def release(store: Any) -> int:

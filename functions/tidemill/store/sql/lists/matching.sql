@@ -1,7 +1,7 @@
 -- Which of these jobs match a filter, in the order given. Parameters: project_id uuid; ids uuid[]; every other one null (or empty) = anything:
 --   queue, job_type, job_type_prefix, partition_key, rate_class, principal_id, correlation_id, error_class text; states text[]; retrying boolean
 --   (a scheduled job that has been tried counts as a state too); tags, any_tags text[]; priority integer; fingerprint text (hex);
---   scheduled_job_id, worker_id uuid; created_after, created_before timestamptz (after: inclusive, before: exclusive).
+--   batch_id, scheduled_job_id, worker_id uuid; created_after, created_before timestamptz (after: inclusive, before: exclusive).
 -- Rows: ids. Every join is a key look-up. Locks: none.
 select s.id::text
 from unnest(%(ids)s::uuid[]) with ordinality as g (id, place)
@@ -18,6 +18,7 @@ where s.project_id = %(project_id)s::uuid
   and (%(rate_class)s::text is null or s.rate_class = %(rate_class)s::text)
   and (%(priority)s::integer is null or s.priority = %(priority)s::integer)
   and (%(fingerprint)s::text is null or s.fingerprint = decode(%(fingerprint)s::text, 'hex'))
+  and (%(batch_id)s::uuid is null or s.batch_id = %(batch_id)s::uuid)
   and (%(scheduled_job_id)s::uuid is null or s.scheduled_job_id = %(scheduled_job_id)s::uuid)
   and (%(worker_id)s::uuid is null or s.locked_by = %(worker_id)s::uuid)
   and (%(principal_id)s::text is null or s.principal_id = %(principal_id)s::text)
