@@ -1242,7 +1242,7 @@ begin
         elsif v_row.n > 1000 then
             faults[v_row.pos] := format('depends_on: %s parents; the limit is 1000', v_row.n);
         elsif (v_refs ->> v_row.ref)::integer <> v_row.pos then
-            faults[v_row.pos] := format('ref: %L stands at jobs[%s] as well: give each job its own', left(v_row.ref, 200), (v_refs ->> v_row.ref)::integer - 1);
+            faults[v_row.pos] := format('ref: %L is the ref of another job of this call: give each its own', left(v_row.ref, 200));
         end if;
     end loop;
 
@@ -1324,7 +1324,7 @@ begin
         foreach v_edge in array v_by_child loop
             v_at := v_inside[v_edge];
             if v_at is not null and (faults[v_at] is not null or v_at - 1 = any(p_refused)) then
-                faults[v_children[v_edge]] := coalesce(faults[v_children[v_edge]], format('depends_on: its parent jobs[%s] is refused', v_at - 1));
+                faults[v_children[v_edge]] := coalesce(faults[v_children[v_edge]], format('depends_on: its parent %L is refused', left(p_jobs -> (v_at - 1) ->> 'ref', 200)));
             end if;
         end loop;
 
@@ -1351,7 +1351,7 @@ begin
             continue;
         end if;
         if v_at is not null and (faults[v_at] is not null or v_at - 1 = any(p_refused)) then
-            faults[v_child] := format('depends_on: its parent jobs[%s] is refused', v_at - 1);
+            faults[v_child] := format('depends_on: its parent %L is refused', left(p_jobs -> (v_at - 1) ->> 'ref', 200));
             continue;
         end if;
         v_how := case when v_at is null then v_standing ->> v_parents[v_edge]::text
