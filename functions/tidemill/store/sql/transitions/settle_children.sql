@@ -6,22 +6,24 @@
 with ended as materialized (
     select e.parent, e.failed from unnest(%(parents)s::uuid[], %(failed)s::boolean[]) as e (parent, failed)
 ), open_edges as materialized (
-    select d.job_id, d.depends_on_job_id, e.failed
+    select d.edge
     from ended e
     cross join lateral (
-        select o.job_id, o.depends_on_job_id from tidemill.job_dependencies o
+        select o.ctid as edge from tidemill.job_dependencies o
         where o.depends_on_job_id = e.parent and o.settled_at is null
         order by o.job_id limit %(limit)s::integer for update
     ) d
     limit %(limit)s::integer
 ), edges as (
+    -- By place, because a join would read all open edges of everybody wherever the planner thinks that there are few.
     update tidemill.job_dependencies d
     set settled_at = coalesce(%(now)s::timestamptz, statement_timestamp())
-    from open_edges o
-    where d.job_id = o.job_id and d.depends_on_job_id = o.depends_on_job_id and d.settled_at is null
-    returning d.job_id, o.failed
+    where d.ctid = any(array(select o.edge from open_edges o))
+    returning d.job_id, d.depends_on_job_id
 ), tally as materialized (
-    select e.job_id, count(*)::integer as parents, bool_or(e.failed) as any_failed from edges e group by e.job_id
+    select d.job_id, count(*)::integer as parents, bool_or(e.failed) as any_failed
+    from edges d join ended e on e.parent = d.depends_on_job_id
+    group by d.job_id
 ), children as materialized (
     select j.id, t.parents, t.any_failed
     from tally t join tidemill.jobs j on j.id = t.job_id
