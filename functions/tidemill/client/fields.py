@@ -99,6 +99,8 @@ def chunks(jobs: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _json(name: str, value: Any, at: tuple[str | int, ...]) -> Any:
+    if type(value) in (str, int, bool):
+        return value
     try:
         keys.compact_json(value)
     except (TypeError, ValueError, RecursionError) as error:

@@ -53,8 +53,9 @@ def enqueue_in_transaction(
     A key (idempotency or unique) stays locked until your transaction ends: others that enqueue the same key wait for it.
     """
     objects = job_objects(jobs)
-    _refuse_unstorable(objects)
     parts = [keys.compact_json(part) for part in chunks(objects)]
+    if not all(text.storable(part) and "\\u0000" not in part for part in parts):
+        _refuse_unstorable(objects)
     if hasattr(conn, "pgconn"):
         run = _in_psycopg
     elif hasattr(conn, "get_bind") or hasattr(conn, "exec_driver_sql"):
