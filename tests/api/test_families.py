@@ -92,6 +92,9 @@ def test_b056_a_batch_from_its_first_job_to_its_callback(gateway: Gateway) -> No
     assert (sealed.status, sealed.json["status"], sealed.json["fired"]) == (200, "completed", ["on_success"])
     assert gateway.post(f"/v1/batches/{batch_id}/seal", {}).json == sealed.json
     [callback] = gateway.claim()
+    members = gateway.post(f"/v1/jobs/{callback['id']}/parents", {"lease_token": callback["lease_token"]}).json["items"]
+    ids = [result["job_id"] for result in (*made["results"], *more["results"])]
+    assert members == [{"id": job_id, "state": "completed", "result": None} for job_id in sorted(ids)]
     assert (callback["job_type"], callback["payload"]) == ("sum", 1)
     assert callback["headers"] == {"tidemill-batch-id": batch_id, "tidemill-batch-callback": "on_success"}
     shown = gateway.get(f"/v1/batches/{batch_id}").json

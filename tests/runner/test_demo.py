@@ -13,7 +13,7 @@ import pytest
 
 from harness.working import ROOT
 from tidemill.cli.demo_files import count, expected, library, oddities
-from tidemill.cli.demo_proof import prove
+from tidemill.cli.demo_proof import Proof, prove, prove_sum
 from tidemill.store.demo import Became
 
 FILES = 150
@@ -33,6 +33,7 @@ def test_the_demo_proves_its_totals(source: str) -> None:
     assert proof["jobs"] == FILES + 14
     assert proof["completed"] + proof["unreadable"] == proof["jobs"]
     assert proof["unreadable"] >= 4
+    assert proof["summed_up"] == proof["jobs"]
 
 
 def test_the_library_is_well_over_a_thousand_files_or_what_this_interpreter_has() -> None:
@@ -73,3 +74,17 @@ def test_the_proof_fails_when_a_job_is_missing_or_there_twice() -> None:
     path = __file__
     assert prove([], expected([path])).faults
     assert prove([became(path), became(path)], expected([path])).faults
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"result": {"jobs": 1, "bytes": 2, "lines": 4}}, {"status": "running"}, {"completions": 2}], ids=str
+)
+def test_the_proof_fails_when_the_callback_sums_up_wrongly_or_twice(changes: dict[str, Any]) -> None:
+    right = became(__file__, result={"jobs": 1, "bytes": 2, "lines": 3})
+    sums = [right._replace(**changes)] if changes else [right, right]
+    proof = Proof(jobs=1, bytes=2, lines=3)
+    prove_sum(proof, sums)
+    assert proof.faults
+    good = Proof(jobs=1, bytes=2, lines=3)
+    prove_sum(good, [right])
+    assert (good.faults, good.summed_up) == ([], 1)

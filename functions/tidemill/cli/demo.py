@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import nullcontext
 from enum import StrEnum
@@ -16,9 +17,9 @@ import typer
 from tidemill.cli import output
 from tidemill.cli.app import REFUSED
 from tidemill.cli.demo_files import expected, library, oddities
-from tidemill.cli.demo_jobs import JOB_TYPE
+from tidemill.cli.demo_jobs import JOB_TYPE, SUM_TYPE
 from tidemill.cli.demo_jobs import app as jobs
-from tidemill.cli.demo_proof import Proof, prove
+from tidemill.cli.demo_proof import Proof, prove, prove_sum
 from tidemill.cli.demo_stack import DemoBroken, Stack, kill
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.limits import BULK_JOBS
@@ -79,8 +80,12 @@ def _run(folder: Path, source: str, pause_ms: int, most: int | None, quiet: bool
             (0.5, "restarting Postgres", lambda: stack.restart_database(data_folder)),
         ]
         _follow(lambda: eyes.ask(lambda reads: reads.progress(stack.project_id, JOB_TYPE)), len(paths), incidents, say, quiet)
+        _follow(lambda: eyes.ask(lambda reads: reads.progress(stack.project_id, SUM_TYPE)), 1, [], say, quiet=True)
         found = eyes.ask(lambda reads: reads.outcomes(stack.project_id, JOB_TYPE))
-    return prove(found, expected(paths))
+        sums = eyes.ask(lambda reads: reads.outcomes(stack.project_id, SUM_TYPE))
+    proof = prove(found, expected(paths))
+    prove_sum(proof, sums)
+    return proof
 
 
 def _silence(_: str) -> None:
@@ -89,20 +94,27 @@ def _silence(_: str) -> None:
 
 def _enqueue(stack: Stack, source: str, paths: list[str], pause_ms: int) -> None:
     from tidemill.client import Client
-    from tidemill.engine.enqueue import enqueue
+    from tidemill.engine import batch
     from tidemill.store.database import connect
     from tidemill.store.postgres import PostgresStore
 
     objects = [jobs.job_object(JOB_TYPE, {"path": path, "pause_ms": pause_ms}) for path in paths]
-    batches = [objects[at : at + BULK_JOBS] for at in range(0, len(objects), BULK_JOBS)]
+    parts = [objects[at : at + BULK_JOBS] for at in range(0, len(objects), BULK_JOBS)]
+    callbacks = {"on_complete": {"job_type": SUM_TYPE}}
     if source == "http":
         with Client(stack.url, stack.api_key) as client:
-            for batch in batches:
-                client.enqueue_many(batch)
+            made = client.create_batch("demo", callbacks=callbacks)
+            for part in parts:
+                client.add_to_batch(made.id, part)
+            client.seal_batch(made.id)
         return
+    batch_id = str(uuid.uuid4())
     with connect(stack.dsn) as conn:
-        for batch in batches:
-            enqueue(PostgresStore(conn), stack.project_id, batch)
+        store = PostgresStore(conn)
+        batch.create(store, stack.project_id, batch_id, name="demo", callbacks=callbacks)
+        for part in parts:
+            batch.add(store, stack.project_id, batch_id, part)
+        batch.seal(store, stack.project_id, batch_id)
 
 
 def _follow(
@@ -141,6 +153,7 @@ def _tell(proof: Proof) -> None:
     words = output.console()
     words.print(f"{proof.jobs:,} jobs: {proof.completed:,} completed, {proof.unreadable} files unreadable (dead letters)")
     words.print(f"{proof.bytes:,} bytes and {proof.lines:,} lines; {proof.run_again} jobs ran again after the kill")
+    words.print(f"the batch's callback summed up {proof.summed_up:,} jobs, once")
     words.print(f"{proof.jobs_per_s:,.0f} jobs/s over {proof.secs:.1f} s")
     words.print(f"queue wait p50 {proof.wait_p50_ms:,.0f} ms, p95 {proof.wait_p95_ms:,.0f} ms")
     for fault in proof.faults[:20]:

@@ -1,4 +1,4 @@
-"""The job of `tidemill demo`: reads one file and counts what is in it."""
+"""The jobs of `tidemill demo`: one reads a file and counts what is in it, one sums up when all of them have ended."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tidemill.cli.demo_files import Count, count
 from tidemill.runner import App, Context, NotRetryable
 
 JOB_TYPE: Final = "demo.count_file"
+SUM_TYPE: Final = "demo.sum_up"
 
 app = App()
 
@@ -22,3 +23,10 @@ def count_file(_: Context, payload: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         raise NotRetryable(type(error).__name__) from error
     return found._asdict()
+
+
+@app.job(SUM_TYPE)
+def sum_up(ctx: Context, _: Any) -> dict[str, int]:
+    """The batch's callback: its members are its parents."""
+    counts = [one.result for one in ctx.parents.values() if one.state == "completed"]
+    return {"jobs": len(ctx.parents), "bytes": sum(c["bytes"] for c in counts), "lines": sum(c["lines"] for c in counts)}

@@ -21,6 +21,7 @@ class Proof:
     bytes: int = 0
     lines: int = 0
     run_again: int = 0
+    summed_up: int = 0
     secs: float = 0.0
     jobs_per_s: float = 0.0
     wait_p50_ms: float = 0.0
@@ -48,6 +49,18 @@ def prove(found: Sequence[Became], direct: Mapping[str, Count | None]) -> Proof:
             proof.faults.append(f"the jobs count {said:,} {what}, a direct count {counted:,}")
     _times(proof, found)
     return proof
+
+
+def prove_sum(proof: Proof, sums: Sequence[Became]) -> None:
+    """The batch's callback ran once, after all members, and its sums are theirs."""
+    said = [became.result for became in sums if became.status == "completed" and became.completions == 1]
+    if len(sums) != 1 or len(said) != 1:
+        proof.faults.append(f"the batch's callback must run exactly once; {len(sums)} were created and {len(said)} completed")
+        return
+    proof.summed_up = said[0]["jobs"]
+    right = {"jobs": proof.jobs, "bytes": proof.bytes, "lines": proof.lines}
+    if said[0] != right:
+        proof.faults.append(f"the batch's callback says {said[0]}, the jobs say {right}")
 
 
 def _one(proof: Proof, became: Became, direct: Count | None) -> None:

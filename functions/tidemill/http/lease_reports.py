@@ -175,7 +175,10 @@ def children(call: Call, id: str) -> Answer:  # noqa: A002
 
 @operation(body=ParentsIn, answers={200: ParentsOut})
 def parents(call: Call, id: str) -> Answer:  # noqa: A002
-    """Read what the jobs that this one depended on returned. An answer holds at most 200, or 3 MB; an empty one is the end."""
+    """Read what the jobs that this one depended on (of a batch's callback: its members) returned.
+
+    An answer holds at most 200, or 3 MB; an empty one is the end.
+    """
     after, limit = call.body.get("after") or report.NIL, call.body.get("limit", limits.PAGE_ROWS[1])
     found = _under_lease(call, id, lambda store, lease: report.parents(store, lease, after=after, limit=limit))
     items = [with_json({"id": one.job_id, "state": one.state}, result=one.result) for one in found]

@@ -136,7 +136,7 @@ class Context(Facts):
 
     @property
     def parents(self) -> Mapping[str, Parent]:
-        """The jobs of `depends_on` by id, with their results; read when first asked for."""
+        """The jobs of `depends_on` (of a batch's callback: its members) by id, with their results; read when first asked for."""
         if self._parents is None:
             self._parents = self._read_parents()
         return self._parents
@@ -185,7 +185,10 @@ class AsyncContext(Facts):
 
     @property
     def parents(self) -> asyncio.Future[Mapping[str, Parent]]:
-        """The jobs of `depends_on` by id, with their results: `(await ctx.parents)[job_id].result`. Read when first asked for."""
+        """The jobs of `depends_on` (of a batch's callback: its members) by id: `(await ctx.parents)[job_id].result`.
+
+        Read when first asked for.
+        """
         if self._parents is None:
             self._parents = self._send(self._read_parents)
         return self._parents
