@@ -1,5 +1,6 @@
 """`tidemill dev` as a user meets it: the line it prints, jobs through its key, what it refuses, what it keeps."""
 
+import contextlib
 import json
 import os
 import signal
@@ -41,13 +42,19 @@ def test_it_is_ready_when_it_says_so(api: httpx.Client) -> None:
     assert api.get("/readyz").json()["status"] == "ready"
 
 
-def test_it_is_ready_within_seconds() -> None:
+def test_a_start_costs_a_few_seconds_of_processor_time() -> None:
+    """Wall time says more about who else is at work: 2 to 3 s for it on an idle machine with two cores."""
     began = time.monotonic()
     with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:
         dev.ready()
         took_s = time.monotonic() - began
-    print(f"ready after {took_s:.2f} s")
-    assert took_s < 12  # under 3 s on an idle machine; the bound only has to catch a lost order of magnitude
+        own = psutil.Process(dev.process.pid).cpu_times()
+        cpu_s = sum(own[:4])
+        for process in dev.family():
+            with contextlib.suppress(psutil.Error):
+                cpu_s += sum(process.cpu_times()[:2])
+    print(f"ready after {took_s:.2f} s, {cpu_s:.2f} s of processor time")
+    assert cpu_s < 12  # 3.5 s when nothing else runs
 
 
 def test_a_job_goes_in_with_the_printed_key(dev: Dev, api: httpx.Client) -> None:

@@ -184,6 +184,37 @@ def test_an_interrupted_first_start_is_begun_again(tmp_path: Path) -> None:
         assert scalar(server.dsn, "select 1") == 1
 
 
+def test_a_cluster_that_was_not_yet_safe_on_disk_is_begun_again(tmp_path: Path) -> None:
+    """Nobody was told that it is ready, so nothing that counts can be in it."""
+    with postgres.start(tmp_path) as server:
+        assert not (tmp_path / "unsettled").exists()
+        keep_a_row(server.dsn)
+    (tmp_path / "unsettled").touch()
+    with postgres.start(tmp_path) as server:
+        assert scalar(server.dsn, "select to_regclass('kept')") is None
+    assert not (tmp_path / "unsettled").exists()
+    with postgres.start(tmp_path) as server:
+        assert scalar(server.dsn, "select 1") == 1
+
+
+def test_the_address_can_be_known_before_the_server_runs(tmp_path: Path) -> None:
+    server = postgres.Server(tmp_path, port=0, settings={}, fsync=False)
+    promised = server.promise()
+    with server:
+        server.run()
+        assert server.dsn == promised
+        assert scalar(promised, "select 1") == 1
+
+
+def test_a_start_that_is_given_up_ends_soon_and_frees_the_folder(tmp_path: Path) -> None:
+    server = postgres.Server(tmp_path, port=0, settings={}, fsync=False)
+    server.give_up()
+    with pytest.raises(ServerDidNotStart, match="not wanted"):
+        server.run()
+    with postgres.start(tmp_path, fsync=False) as other:
+        assert scalar(other.dsn, "select 1") == 1
+
+
 def test_a_taken_port_is_a_clear_error_and_frees_the_folder(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

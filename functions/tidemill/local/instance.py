@@ -12,10 +12,10 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 from tidemill.local import founding, postgres
 from tidemill.local.announce import Ready
@@ -35,6 +35,8 @@ _FIRST: Final = ("authorizer", "enqueue", "claims")
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class Instance:
     """`start()` once, then `broken()` says when it cannot go on, `close()` ends it at any point, also in the middle of a start."""
@@ -50,10 +52,9 @@ class Instance:
         self._log: IO[bytes] | None = None
         self._sock: socket.socket | None = None
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="dev")
-        self._database: asyncio.Future[None] | None = None
+        self._steps: list[asyncio.Future[Any]] = []
         self._http: HttpServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._ends = False
 
     async def start(self) -> Ready:
         """Everything runs and answers. CannotStart says what is in the way; call `close()` then too."""
@@ -64,31 +65,30 @@ class Instance:
         url = f"http://{HOST}:{sock.getsockname()[1]}"
         loop = asyncio.get_running_loop()
         prepared = loop.run_in_executor(self._threads, founding.prepare, self.options.folder)
-        self._database = loop.run_in_executor(self._threads, self._start_database)
         try:
-            await asyncio.shield(self._database)
+            server, dsn = await self._wait_for_database(self._make_server)
+            self._open_log(server.data_dir)
+            self.runtime = runtime = Runtime(functions(), self._settings(dsn), self._log)
+            warm = self._keep(runtime.warm(*_FIRST))  # they take as long as the server does, and need it only when they are called
+            await self._wait_for_database(server.run)
+            if server.dsn != dsn:
+                raise CannotStart(f"port {server.port} on {HOST} was taken in the very moment; start again")
+            found = loop.run_in_executor(self._threads, founding.found, server.data_dir, dsn, await prepared, url)
+            credentials, _, _ = await asyncio.gather(found, self._wait_for_database(server.settle), warm)
         except LocalPostgresError as error:
             raise CannotStart(error.detail) from error
-        ours = await prepared
-        assert self.server is not None
-        self._open_log(self.server.data_dir)
-        self.runtime = runtime = Runtime(functions(), self._settings(self.server.dsn), self._log)
-        gateway = Gateway(runtime)
-        self._http = HttpServer(gateway, sock)
-        found = loop.run_in_executor(self._threads, founding.found, self.server.data_dir, self.server.dsn, ours, url)
-        try:
-            credentials, _ = await asyncio.gather(found, runtime.warm(*_FIRST))
         except InvocationFailed as error:
             raise BrokeDown(error.detail) from error
+        self._http = HttpServer(Gateway(runtime), sock)
         await self._http.start()
-        self._keep(self._watch_database(self.server))
+        self._keep(self._watch_database(server))
         self._keep(self._go_on(runtime))
         if self.options.has_worker:
-            settings = {**self._settings(self.server.dsn), "TIDEMILL_URL": url, "TIDEMILL_API_KEY": credentials.api_key}
+            settings = {**self._settings(dsn), "TIDEMILL_URL": url, "TIDEMILL_API_KEY": credentials.api_key}
             self.worker = DemoWorker(settings, self._log)
             self._keep(self.worker.run())
         return Ready(
-            credentials, time.monotonic() - began, self.server.data_dir, self.server.ephemeral, self.log_path,
+            credentials, time.monotonic() - began, server.data_dir, server.ephemeral, self.log_path,
             self.options.has_worker, self.options.ticks,
         )  # fmt: skip
 
@@ -99,16 +99,13 @@ class Instance:
 
     async def close(self) -> None:
         """Ends everything: no new requests, then the worker and the functions, the database last. Idempotent."""
-        self._ends = True
         for task in self._tasks:
             task.cancel()
         if self._http is not None:
             self._http.stop_accepting()
-        if self._database is not None:
-            if self.server is not None and not self._database.done():
-                self.server.give_up()
-            with contextlib.suppress(Exception):  # it is about to end anyway
-                await asyncio.shield(self._database)
+        if self.server is not None and not all(step.done() for step in self._steps):
+            self.server.give_up()
+        await asyncio.gather(*self._steps, return_exceptions=True)  # it is about to end anyway
         ends = [part.stop() for part in (self.worker,) if part] + [part.close() for part in (self.runtime, self._http) if part]
         await asyncio.gather(*ends)
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -131,12 +128,17 @@ class Instance:
         if server is not None and server.ephemeral and server.pid is None:
             shutil.rmtree(server.data_dir, ignore_errors=True)
 
-    def _start_database(self) -> None:
-        """In a thread. Each step is short; between them it looks whether it is still wanted."""
+    def _make_server(self) -> tuple[postgres.Server, str]:
+        """In a thread: the server that is not started yet, and the address it is going to have."""
         durable = self.options.folder is not None
         self.server = postgres.Server(self.options.folder, port=0, settings=self.options.server_settings, fsync=durable)
-        if not self._ends:
-            self.server.run()
+        return self.server, self.server.promise()
+
+    async def _wait_for_database(self, step: Callable[[], T]) -> T:
+        """Runs the step in a thread. It goes on when this is cancelled; `close()` ends it, and waits for it."""
+        step_done = asyncio.get_running_loop().run_in_executor(self._threads, step)
+        self._steps.append(step_done)
+        return await asyncio.shield(step_done)
 
     async def _watch_database(self, server: postgres.Server) -> None:
         """A server that ended is started again on the same port, as a managed database would be."""
@@ -171,8 +173,9 @@ class Instance:
             self._log = self.log_path.open("wb", buffering=0)
             logging.getLogger().addHandler(logging.StreamHandler(io.TextIOWrapper(self._log, write_through=True)))
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         self._tasks.append(asyncio.create_task(work))
+        return self._tasks[-1]
 
     def _settings(self, dsn: str) -> Mapping[str, str]:
         return {

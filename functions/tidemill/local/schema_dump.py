@@ -10,6 +10,7 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tidemill.local import postgres
+from tidemill.local.cluster import binary
 from tidemill.store.migrate import migrate
 from tidemill.store.migration_files import default_folder
 
@@ -23,7 +24,7 @@ def dump(dsn: str) -> str:
     fields = conninfo_to_dict(dsn)
     password = str(fields.pop("password", "") or "")
     command: list[str | Path] = [
-        postgres.binary("pg_dump"),
+        binary("pg_dump"),
         "--schema-only",
         "--no-owner",
         "--schema=tidemill",

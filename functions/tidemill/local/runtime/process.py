@@ -53,6 +53,7 @@ class Process:
     def __init__(self, function: Function, settings: Mapping[str, str], log: IO[bytes] | int | None) -> None:
         self.function = function
         self.idle_since = 0.0
+        self._is_unwanted = False
         self._settings, self._log = settings, STDERR if log is None else log
         self._server: asyncio.Server | None = None
         self._child: asyncio.subprocess.Process | None = None
@@ -87,6 +88,8 @@ class Process:
                 env=environment(self.function, f"{host}:{port}", self._settings),
             )  # fmt: skip
             self._exit_watch = asyncio.create_task(self._watch_exit(self._child))
+            if self._is_unwanted:
+                raise FunctionCrashed(f"{self.function.name}: it is not wanted any more")
             async with asyncio.timeout(2 * INIT_TIMEOUT_S):
                 await self._ready
         except TimeoutError:
@@ -120,7 +123,8 @@ class Process:
             self._current_id = ""
 
     async def kill(self) -> None:
-        """End the process at once and free its port."""
+        """End the process at once and free its port; one that is being started too."""
+        self._is_unwanted = True
         if self._child is not None and self._child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._child.kill()
