@@ -175,6 +175,7 @@ create table tidemill.job_executions (
     constraint job_executions_result check (result is null or status = 'completed')
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);
 create index job_executions_completed on tidemill.job_executions (queue_id, finished_at, job_id) where status = 'completed' and retention_until is null;
+create index job_executions_completed_kept on tidemill.job_executions (queue_id, finished_at, job_id) where status = 'completed' and retention_until is not null;
 create index job_executions_kept on tidemill.job_executions (retention_until) where retention_until is not null;
 
 -- Who holds a unique key, or answers for an idempotency key. expires_at: free from then on (ttl window).

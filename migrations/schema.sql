@@ -2249,6 +2249,8 @@ CREATE INDEX job_dependencies_open ON tidemill.job_dependencies USING btree (dep
 
 CREATE INDEX job_executions_completed ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE ((status = 'completed'::tidemill.execution_status) AND (retention_until IS NULL));
 
+CREATE INDEX job_executions_completed_kept ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE ((status = 'completed'::tidemill.execution_status) AND (retention_until IS NOT NULL));
+
 CREATE INDEX job_executions_kept ON tidemill.job_executions USING btree (retention_until) WHERE (retention_until IS NOT NULL);
 
 CREATE INDEX job_leases_by_expiry ON tidemill.job_leases USING btree (lease_expires_at);
