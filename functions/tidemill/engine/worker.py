@@ -19,8 +19,11 @@ class _Store(HeartbeatStore, SettleStore, Protocol):
 def register(
     store: HeartbeatStore, project_id: str, worker_id: str, registration: Registration, *, now: datetime | None = None
 ) -> Registered:
-    """Adds a worker under a new id; a second one of the same name does not touch the first one's leases."""
-    store.register(project_id, worker_id, registration, now=now)
+    """Adds a worker under a new id; a second one of the same name does not touch the first one's leases. NotFound for an unknown queue."""
+    known = store.register(project_id, worker_id, registration, now=now)
+    for name in registration.queues:
+        if name not in known:
+            raise NotFound("queue", name)
     return Registered(worker_id, max(200, min(registration.lease_ms // 3, 15_000)), registration.lease_ms)
 
 

@@ -37,7 +37,7 @@ class Heartbeats(Adapter):
         )
         return row[0] if row else None
 
-    def register(self, project_id: str, worker_id: str, registration: Registration, *, now: datetime | None) -> list[str]:
+    def register(self, project_id: str, worker_id: str, registration: Registration, *, now: datetime | None) -> set[str]:
         rows = self._rows(
             "workers/register",
             {
@@ -54,7 +54,7 @@ class Heartbeats(Adapter):
                 "now": now,
             },
         )
-        return [row[0] for row in rows]
+        return {row[0] for row in rows}
 
     def deregister(self, project_id: str, worker_id: str) -> bool:
         return self._row("workers/remove", {"project_id": project_id, "worker_id": worker_id}) is not None

@@ -26,7 +26,3 @@ class Sleepers(Adapter):
     def projects(self, project_id: str | None) -> list[tuple[str, str]]:
         """(id, name) of the project with this id, or of the first two."""
         return [(row[0], row[1]) for row in self._rows("workers/projects", {"project_id": project_id})]
-
-    def queue_names(self, project_id: str, names: Sequence[str]) -> set[str]:
-        """Those of the names that are queues of the project."""
-        return {row[0] for row in self._rows("workers/queues", {"project_id": project_id, "names": list(names)})}

@@ -71,7 +71,6 @@ class PostgresSource:
         if not self._project_id:
             self._project_id = self._acks.run(lambda store: _project(store.projects(self._given_project), self._given_project))
         worker_id, project_id = _uuid7(), self._project_id
-        self._known_queues(registration)
         made = self._acks.run(lambda store: workers.register(store, project_id, worker_id, registration))
         self._claims.drop()
         self._worker_id = worker_id
@@ -155,12 +154,6 @@ class PostgresSource:
         for end in (self._awaited, self._waker):
             os.close(end)
         self._awaited = self._waker = -1
-
-    def _known_queues(self, registration: Registration) -> None:
-        known = self._acks.run(lambda store: store.queue_names(self._project_id, registration.queues))
-        for name in registration.queues:
-            if name not in known:
-                raise NotFound("queue", name)
 
     def _prepare_claims(self, conn: psycopg.Connection[Any]) -> None:
         self._asleep = False
