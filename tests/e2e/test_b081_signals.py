@@ -9,6 +9,7 @@ import pytest
 from harness.dev import Dev, Watched, catches, folders_of, until
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
+CLOSED_TERMINAL = signal.SIGHUP
 PROGRAM = ("--ephemeral", "--port", "0")
 
 
@@ -69,7 +70,7 @@ def test_b081_two_signals_in_the_middle_of_the_start(how: signal.Signals) -> Non
         until(lambda: folders_of(dev.process.pid) == [], what="the temporary folder's removal")
 
 
-@pytest.mark.parametrize("how", SIGNALS, ids=lambda s: s.name)
+@pytest.mark.parametrize("how", [*SIGNALS, CLOSED_TERMINAL], ids=lambda s: s.name)
 def test_b081_when_ready(how: signal.Signals) -> None:
     with Dev(*PROGRAM) as dev:
         dev.ready()

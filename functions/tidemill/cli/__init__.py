@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] in (["dev"], ["worker"]):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _end)  # until what it starts has handlers of its own, nothing is to be taken down
 
     from tidemill.cli.app import run

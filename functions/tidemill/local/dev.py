@@ -15,7 +15,7 @@ from tidemill.local.options import BrokeDown, CannotStart, Options
 
 ENDED, BROKEN, REFUSED = 0, 1, 2
 LOG_NAME = "dev.log"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # a closed terminal ends it too
 
 
 def run(options: Options) -> int:
