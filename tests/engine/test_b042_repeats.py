@@ -8,6 +8,7 @@ import pytest
 from harness.mill import FIXED, T0, M, Mill, S, ack_of, failure
 from tidemill.domain.jobs import Ack, Heartbeat
 from tidemill.domain.transitions import Event
+from tidemill.engine import batch as batches
 from tidemill.engine.exchange import exchange
 from tidemill.engine.operate import cancel
 
@@ -118,6 +119,30 @@ def test_b042_a_repeated_exchange_claims_anew_but_settles_once(mill: Mill) -> No
     assert [first[0].status, second[0].status] == ["ok", "ok"]
     assert jobs[0].job_id != more[0].job_id
     assert len(mill.executions(job.job_id)) == 1
+
+
+@pytest.mark.parametrize(("event", "counted"), [(Event.COMPLETE, (1, 0, 0)), (Event.FAIL, (0, 1, 0)), (Event.ACK_CANCELLED, (0, 0, 1))])
+def test_b042_a_batch_its_callbacks_and_the_children_move_once(mill: Mill, event: Event, counted: tuple[int, int, int]) -> None:
+    """The ack, its repeat, and what contradicts it: counters, callbacks and children are as after the first."""
+    batch_id = "01900000-0000-7000-8000-000000000042"
+    calls: Any = {name: {"job_type": name} for name in ("on_complete", "on_success", "on_failure")}
+    (member,) = batches.create(mill.store, mill.project_id, batch_id, callbacks=calls, jobs=[{"job_type": "m"}], sealed=True)
+    child = mill.new(depends_on=[member.job_id])
+    job = mill.claim_job(str(member.job_id))
+    values = {"failure": failure(), "retryable": False} if event is Event.FAIL else {}
+
+    def moved() -> Any:
+        batch = mill.conn.execute("select completed_jobs, failed_jobs, cancelled_jobs, status::text from tidemill.job_batches").fetchone()
+        return batch, mill.count("jobs"), mill.stored(child), mill.stored(job.job_id)
+
+    assert mill.ack(job, event, **values).status == "ok"
+    after = moved()
+    assert after[0][:3] == counted
+    assert mill.state(child) == ("queued" if event is Event.COMPLETE else "cancelled")
+    assert mill.ack(job, event, **values).status == "ok"
+    assert mill.ack(job, Event.COMPLETE, result="1").status == "lease_lost"
+    assert mill.ack(job, Event.RELEASE).status == "lease_lost"
+    assert moved() == after
 
 
 def test_b042_an_exchange_neither_extends_nor_reports_lost_what_it_acks(mill: Mill) -> None:
