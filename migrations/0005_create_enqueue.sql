@@ -46,6 +46,38 @@ language sql immutable parallel safe
 return greatest(1, hashtextextended(concat_ws(e'\x1f', job_type, coalesce(concurrency_limit::text, '-'), coalesce('=' || concurrency_key, '-'),
     coalesce('=' || partition_key, '-'), coalesce('=' || rate_class, '-'), coalesce('=' || sticky_worker, '-')), 8710) & 9223372036854775807);
 
+-- Locks those of the unique keys that are there, all at once or none: whoever frees keys in several statements of one transaction
+-- (acks, then a claim that begins jobs; a parent's end, then its children's) can follow no order, so an enqueue never waits for one
+-- key while it holds another. After twenty tries it waits in key order like everybody else.
+create function tidemill.lock_keys(p_project_id uuid, p_keys bytea[]) returns void
+language plpgsql as $$
+declare
+    v_busy bytea[];
+begin
+    for v_try in 1..20 loop
+        begin
+            with free as materialized (
+                select u.key from tidemill.unique_holds u
+                where u.project_id = p_project_id and u.kind = 'unique' and u.key = any(p_keys)
+                order by u.key for update skip locked)
+            select array_agg(h.key) into v_busy
+            from tidemill.unique_holds h
+            where h.project_id = p_project_id and h.kind = 'unique' and h.key = any(p_keys) and h.key not in (select f.key from free f);
+            exit when v_busy is null;
+            raise exception 'busy' using errcode = 'TM000';
+        exception when sqlstate 'TM000' then
+            null;  -- the locks of the block are let go
+        end;
+        begin
+            perform 1 from tidemill.unique_holds h
+            where h.project_id = p_project_id and h.kind = 'unique' and h.key = v_busy[1] for update;
+            raise exception 'waited' using errcode = 'TM000';
+        exception when sqlstate 'TM000' then
+            null;
+        end;
+    end loop;
+end $$;
+
 -- Takes the holds that keyed jobs ask for. Returns, by position, the job that answers instead of a new one (null: create it),
 -- and null positions' holds point to p_ids. 'conflicts' lists positions whose idempotency key belongs to another request.
 -- Locks holds in (kind, key) order, so that two bulk calls with the keys in opposite order cannot deadlock.
@@ -53,6 +85,10 @@ create function tidemill.take_holds(p_project_id uuid, p_jobs jsonb, p_ids uuid[
     out twins uuid[], out conflicts integer[])
 language plpgsql as $$
 #variable_conflict use_column
+declare
+    v_positions integer[];
+    v_keys bytea[];
+    v_ends timestamptz[];
 begin
     twins := array_fill(null::uuid, array[cardinality(p_ids)]);
     conflicts := '{}';
@@ -78,7 +114,8 @@ begin
            array(select r.pos - 1 from resolved r where not r.same order by r.pos)
     into twins, conflicts;
 
-    with wanted as materialized (
+    select array_agg(w.pos), array_agg(w.key), array_agg(w.expires_at) into v_positions, v_keys, v_ends
+    from (
         select e.ord::integer as pos,
                tidemill.unique_key(e.job ->> 'job_type', coalesce(e.job -> 'payload', '{}'), e.job -> 'unique' -> 'by') as key,
                case when e.job -> 'unique' ->> 'window' = 'ttl'
@@ -86,6 +123,13 @@ begin
         from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
         where jsonb_typeof(e.job -> 'unique') = 'object' and not (e.ord - 1 = any(p_skip))
           and twins[e.ord] is null and not (e.ord - 1 = any(conflicts))
+    ) w;
+    if cardinality(v_keys) > 1 then
+        perform tidemill.lock_keys(p_project_id, v_keys);
+    end if;
+
+    with wanted as materialized (
+        select w.pos, w.key, w.expires_at from unnest(v_positions, v_keys, v_ends) as w (pos, key, expires_at)
     ), first as (
         select distinct on (key) key, pos, expires_at from wanted order by key, pos
     ), taken as (

@@ -1081,6 +1081,36 @@ CREATE FUNCTION tidemill.limit_key(project_id uuid, job_type text, key text) RET
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended(concat_ws(''::text, (project_id)::text, job_type, COALESCE(('='::text || key), '-'::text)), (4711)::bigint);
 
+CREATE FUNCTION tidemill.lock_keys(p_project_id uuid, p_keys bytea[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_busy bytea[];
+begin
+    for v_try in 1..20 loop
+        begin
+            with free as materialized (
+                select u.key from tidemill.unique_holds u
+                where u.project_id = p_project_id and u.kind = 'unique' and u.key = any(p_keys)
+                order by u.key for update skip locked)
+            select array_agg(h.key) into v_busy
+            from tidemill.unique_holds h
+            where h.project_id = p_project_id and h.kind = 'unique' and h.key = any(p_keys) and h.key not in (select f.key from free f);
+            exit when v_busy is null;
+            raise exception 'busy' using errcode = 'TM000';
+        exception when sqlstate 'TM000' then
+            null;  -- the locks of the block are let go
+        end;
+        begin
+            perform 1 from tidemill.unique_holds h
+            where h.project_id = p_project_id and h.kind = 'unique' and h.key = v_busy[1] for update;
+            raise exception 'waited' using errcode = 'TM000';
+        exception when sqlstate 'TM000' then
+            null;
+        end;
+    end loop;
+end $$;
+
 CREATE FUNCTION tidemill.mark_parents(p_project_id uuid, p_parents uuid[]) RETURNS TABLE(parent uuid, standing text)
     LANGUAGE plpgsql
     AS $$
@@ -1382,6 +1412,10 @@ CREATE FUNCTION tidemill.take_holds(p_project_id uuid, p_jobs jsonb, p_ids uuid[
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
+declare
+    v_positions integer[];
+    v_keys bytea[];
+    v_ends timestamptz[];
 begin
     twins := array_fill(null::uuid, array[cardinality(p_ids)]);
     conflicts := '{}';
@@ -1407,7 +1441,8 @@ begin
            array(select r.pos - 1 from resolved r where not r.same order by r.pos)
     into twins, conflicts;
 
-    with wanted as materialized (
+    select array_agg(w.pos), array_agg(w.key), array_agg(w.expires_at) into v_positions, v_keys, v_ends
+    from (
         select e.ord::integer as pos,
                tidemill.unique_key(e.job ->> 'job_type', coalesce(e.job -> 'payload', '{}'), e.job -> 'unique' -> 'by') as key,
                case when e.job -> 'unique' ->> 'window' = 'ttl'
@@ -1415,6 +1450,13 @@ begin
         from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
         where jsonb_typeof(e.job -> 'unique') = 'object' and not (e.ord - 1 = any(p_skip))
           and twins[e.ord] is null and not (e.ord - 1 = any(conflicts))
+    ) w;
+    if cardinality(v_keys) > 1 then
+        perform tidemill.lock_keys(p_project_id, v_keys);
+    end if;
+
+    with wanted as materialized (
+        select w.pos, w.key, w.expires_at from unnest(v_positions, v_keys, v_ends) as w (pos, key, expires_at)
     ), first as (
         select distinct on (key) key, pos, expires_at from wanted order by key, pos
     ), taken as (

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from harness.mill import Mill, ack_of, failure, until, waiting_on_locks
-from tidemill.domain.jobs import ClaimedJob
+from tidemill.domain.jobs import ClaimedJob, ClaimRequest, Registration
 from tidemill.domain.transitions import Event
 from tidemill.engine import worker
+from tidemill.engine.exchange import exchange
 from tidemill.engine.operate import delete
 from tidemill.engine.prune import prune
+from tidemill.store.claims import Claims
 from tidemill.store.settles import Settles
 
 
@@ -70,8 +72,6 @@ def test_a_mixed_batch_of_acks_takes_its_keys_in_the_order_of_a_bulk_enqueue(mil
 
 
 def test_a_mixed_batch_of_acks_takes_its_leases_in_the_order_of_a_deregistration(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidemill.domain.jobs import Registration
-
     worker.register(mill.store, mill.project_id, mill.worker_id, Registration("w", ["default"]))
     mill.enqueue_all([{}] * 2)
     jobs = mill.claim(2)
@@ -87,6 +87,48 @@ def test_a_mixed_batch_of_acks_takes_its_leases_in_the_order_of_a_deregistration
     leaving.join()
     assert [result.status for result in acked[0]] == ["ok", "ok"]
     assert left == [0]
+
+
+def test_an_exchange_that_acks_and_then_begins_jobs_never_waits_in_a_circle_with_a_bulk_enqueue(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its acks free one key and its claim another, in whatever order; an enqueue of both waits with empty hands."""
+    specs = [{"payload": n, "unique": {"window": "pending"}} for n in range(8)]
+    mill.enqueue_all(specs)
+    first, last = mill.holder()[0], mill.holder()[-1]
+    for job_id in (last, first):  # the last key's job is leased, not begun; the first key's is next
+        mill.conn.execute("update tidemill.job_queue_entries set priority = 5 where job_id = %s", [job_id])
+        mill.conn.execute("update tidemill.jobs set priority = 5 where id = %s", [job_id])
+        mill.conn.execute(
+            "insert into tidemill.queue_levels (queue_id, priority) select queue_id, 5 from tidemill.jobs where id = %s", [job_id]
+        )
+        if job_id == last:
+            job = mill.claim_job(last, start=False)
+    other, reached, go = mill.another(), threading.Event(), threading.Event()
+    claim = Claims.claim
+
+    def paused(store: Claims, request: ClaimRequest, **how: Any) -> Any:
+        reached.set()
+        assert go.wait(timeout=60)
+        return claim(store, request, **how)
+
+    monkeypatch.setattr(Claims, "claim", paused)
+    ask = ClaimRequest(mill.project_id, mill.worker_id, ["default"], 1, None, 30_000)
+    beat, beaten = apart(
+        lambda: exchange(mill.store, mill.project_id, mill.worker_id, acks=[ack_of(job, Event.COMPLETE)], claim=ask, roll=mill.roll)
+    )
+    assert reached.wait(timeout=60)
+    enqueue, enqueued = apart(lambda: other.enqueue_all(specs))
+    third = mill.another()
+    until(lambda: waiting_on_locks(third.conn))
+    go.set()
+    beat.join()
+    enqueue.join()
+    _, (acked,), (begun,) = beaten[0]
+    assert (acked.status, begun.job_id) == ("ok", first)
+    made = {result.job_id for result in enqueued[0] if not result.deduplicated}
+    assert len(made) == 2
+    assert mill.misplaced() == []
 
 
 @pytest.mark.parametrize("way", ["delete", "prune"])

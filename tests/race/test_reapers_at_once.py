@@ -63,9 +63,10 @@ def test_ten_ticks_at_once_count_each_lease_once_and_report_no_error(mill: Mill)
 
 def test_a_reaper_killed_in_the_middle_of_a_pass_leaves_everything_to_the_others(mill: Mill) -> None:
     ids = lapsed(mill, 400)
-    with actors(mill, "stuck", 2, 60) as stuck, actors(mill, "reap", 3, 50) as others:
+    with actors(mill, "stuck", 2, 60) as stuck:
         assert [one.line() for one in stuck] == ["holding", "holding"]
-        reaped = sum(sum(one.rest()) for one in others)  # they neither wait for the stuck ones nor take theirs
+        with actors(mill, "reap", 3, 50) as others:
+            reaped = sum(sum(one.rest()) for one in others)  # they neither wait for the stuck ones nor take theirs
         assert reaped == 400 - 120
         assert attempts(mill) == [(1, 280)]
         for one in stuck:
