@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.clock import allowed
 from tidemill.domain import limits
 from tidemill.domain.errors import Invalid
 from tidemill.domain.text import cleaned
@@ -40,7 +41,7 @@ def faults(model: Any, value: Any) -> dict[str, str]:
         ("run_at", "0001-01-01T00:00:00+05:00"), ("run_at", "9999-12-31T23:59:59-05:00"), ("run_at", "2027-01-01"), ("traceparent", ""),
         ("unique", {"window": "always"}), ("unique", {"by": []}), ("unique", {"by": [1]}), ("unique", True), ("concurrency", {}),
         ("concurrency", {"limit": 0}), ("concurrency", {"limit": 1, "keys": "a"}), ("retry_policy", {"strategy": "often"}),
-        ("retry_policy", {"multiplier": 0.5}), ("retry_policy", {"max_attempts": 0}), ("retry_policy", 3), ("depends_on", [ID]),
+        ("retry_policy", {"multiplier": 0.5}), ("retry_policy", {"max_attempts": 0}), ("retry_policy", 3), ("depends_on", [1]),
     ],
 )  # fmt: skip
 def test_a_value_outside_its_bound_is_named(field: str, bad: Any) -> None:
@@ -127,4 +128,4 @@ def test_a_thousand_jobs_are_checked_within_25_ms(capsys: pytest.CaptureFixture[
         took.append((time.process_time() - began) * 1000)
     with capsys.disabled():
         print(f"\n1,000 jobs checked in {min(took):.1f} ms (median {sorted(took)[7]:.1f})")
-    assert min(took) <= 25
+    assert min(took) <= allowed(25)
