@@ -182,7 +182,12 @@ def test_a_callback_that_cannot_be_enqueued_is_noted_and_the_ack_stands(mill: Mi
         "on_complete": {"job_type": "x", "queue": "gone"},
         "on_success": {"job_type": "not a name!"},
     }
+    with pytest.raises(Invalid, match=r"callbacks\.on_complete\.queue: queue 'gone' does not exist"):
+        made(mill, callbacks=callbacks)
+    assert mill.count("job_batches") == 0
+    mill.queue("gone")
     batch_id, _ = made(mill, 1, sealed=True, callbacks=callbacks)
+    mill.conn.execute("delete from tidemill.queues where name = 'gone'")
     finish(mill, Event.COMPLETE)
     assert counters(mill, batch_id)[0] == "completed"
     error = mill.conn.execute("select error from tidemill.job_batches").fetchone()
