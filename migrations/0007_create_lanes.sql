@@ -1,5 +1,5 @@
 -- Lanes: entries that pass or fail the same gates stand in one lane, so a claim looks at a blocked lane once and never at the jobs in it
--- (docs/adr/0008). A lane exists while it has entries; partitions group lanes for fair shares.
+-- (docs/adr/0009). A lane exists while it has entries; partitions group lanes for fair shares.
 
 create table tidemill.queue_partitions (
     queue_id uuid not null references tidemill.queues (id) on delete cascade,
@@ -211,9 +211,12 @@ begin
             order by j.lane, j.priority, n.run_at
             on conflict (queue_id, lane, priority) do update
             set due_at = least(l.due_at, excluded.due_at),
-                is_ready = l.blocked_by is null and (l.is_ready or excluded.is_ready),
-                look_at = case when l.blocked_by is null then least(l.look_at, excluded.look_at) else l.look_at end
-            where l.due_at > excluded.due_at
+                is_ready = l.blocked_by is distinct from 'concurrency_key' and (l.is_ready or excluded.is_ready),
+                look_at = case when l.blocked_by is distinct from 'concurrency_key' then least(l.look_at, excluded.look_at) else l.look_at end,
+                blocked_by = nullif(l.blocked_by, 'rate_class'),
+                blocked_since = case when l.blocked_by is distinct from 'rate_class' then l.blocked_since end
+            -- what blocked a lane at its rate may have been the dear job in front: news are worth another look
+            where l.due_at > excluded.due_at or l.blocked_by = 'rate_class'
             returning l.partition_key, l.is_ready
         loop
             if v_row.is_ready then

@@ -6,6 +6,7 @@ from tidemill.store.api_keys import ApiKeys
 from tidemill.store.claims import Claims
 from tidemill.store.configures import Configures
 from tidemill.store.enqueues import Enqueues
+from tidemill.store.explains import Explains
 from tidemill.store.families import Families
 from tidemill.store.heartbeats import Heartbeats
 from tidemill.store.lists import Lists
@@ -16,5 +17,7 @@ from tidemill.store.settles import Settles
 from tidemill.store.sweeps import Sweeps
 
 
-class PostgresStore(Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Schedules, Configures, ApiKeys, Lists):
+class PostgresStore(
+    Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Schedules, Configures, ApiKeys, Lists, Explains
+):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""
