@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 
 from api.gateway import Gateway, event_rest, event_v2
+from harness.clock import allowed
 from tidemill.http.fields import instant_of
 
 NUMBERS = '{"big":12345678901234567890123,"a":0.1,"b":1.0,"c":1e2,"d":-0,"e":1e23,"f":5e-324,"s":"1","z":[],"m":{"y":1,"x":2}}'
@@ -103,7 +104,7 @@ def test_b070_duplicate_keys_odd_shapes_and_unique_keys_of_two_types(gateway: Ga
         began = time.perf_counter()
         reply = gateway.post("/v1/jobs", f'{{"job_type":"t","payload":{bad}}}')
         assert (reply.status, reply.json["code"]) == (400, "malformed_body")
-        assert time.perf_counter() - began < 1.0
+        assert time.perf_counter() - began < allowed(1.0)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
@@ -135,8 +136,9 @@ def test_b007_the_sessions_time_zone_shifts_nothing(gateway: Gateway, zone: str)
     ]
     texts += [gateway.get("/v1/workers").json["items"][0]["last_seen_at"], gateway.get("/v1/queues/default").json["created_at"]]
     assert all(text.endswith("Z") for text in texts)
-    assert abs((instant_of(jobs[0]["lease_expires_at"]) - now).total_seconds() - 30) < 20
-    assert abs((instant_of(detail["lease"]["claimed_at"]) - now).total_seconds()) < 20
+    (after,) = gateway.sql("select clock_timestamp()")[0]
+    assert now <= instant_of(detail["lease"]["claimed_at"]) <= after
+    assert instant_of(jobs[0]["lease_expires_at"]) - instant_of(detail["lease"]["claimed_at"]) == timedelta(seconds=30)
 
 
 @pytest.mark.parametrize("ahead_s", [600, -600])
@@ -144,14 +146,16 @@ def test_b008_a_process_whose_clock_is_off_changes_nothing(gateway: Gateway, mon
     real, real_ns = time.time, time.time_ns
     monkeypatch.setattr(time, "time", lambda: real() + ahead_s)
     monkeypatch.setattr(time, "time_ns", lambda: real_ns() + ahead_s * 10**9)
+    (before,) = gateway.sql("select clock_timestamp()")[0]
     later = gateway.enqueue(delay_ms=60_000)
     now_id = gateway.enqueue()
     jobs = gateway.claim(gateway.worker(), lease_ms=30_000)
     assert [job["id"] for job in jobs] == [now_id]
-    left = gateway.sql("select extract(epoch from lease_expires_at - clock_timestamp())::float from tidemill.job_leases")[0][0]
-    assert 25 < left <= 30
-    due = gateway.sql("select extract(epoch from run_at - clock_timestamp())::float from tidemill.jobs where id = %s", [later])[0][0]
-    assert 50 < due <= 60
+    ((lease_end, due, after),) = gateway.sql(
+        "select l.lease_expires_at, j.run_at, clock_timestamp() from tidemill.job_leases l, tidemill.jobs j where j.id = %s", [later]
+    )
+    assert before + timedelta(seconds=30) <= lease_end <= after + timedelta(seconds=30)
+    assert before + timedelta(seconds=60) <= due <= after + timedelta(seconds=60)
     phases = {phase["name"]: phase for phase in gateway.post("/v1/tick").json["phases"]}
     assert phases["reap"]["counts"]["expired"] == 0
     worker = gateway.worker()

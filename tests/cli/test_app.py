@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from harness.clock import allowed
 from harness.dev import COMMAND, cli, environment
 from tidemill import credentials
 from tidemill.cli.app import COMMANDS, run
@@ -45,7 +46,7 @@ def test_help_is_quick() -> None:
         subprocess.run([*COMMAND, "--help"], env=environment(), capture_output=True, check=True)
         took.append(time.perf_counter() - began)
     print(f"tidemill --help: {min(took) * 1000:.0f} ms")
-    assert min(took) < 1  # 0.1 s on an idle machine
+    assert min(took) < allowed(1)  # 0.1 s on an idle machine
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "demo"])

@@ -24,9 +24,9 @@ def test_b031_run_once_makes_the_latest_missed_occurrence_of_each(mill: Mill, ab
     for name, cron in RULES.items():
         put(mill, name, BORN, cron=cron)
     now = BORN + absence + 10 * S
-    began = time.monotonic()
+    began = time.process_time()
     fire(mill, now)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     for name in RULES:
         assert len(past(mill, name, now)) == 1
         next_run_at = show(mill, name, now).next_run_at
@@ -41,9 +41,9 @@ def test_b031_run_once_makes_the_latest_missed_occurrence_of_each(mill: Mill, ab
 def test_b031_an_interval_of_a_second_costs_no_more(mill: Mill, absence: timedelta, every_ms: int) -> None:
     put(mill, "quick", BORN, cron=None, every_ms=every_ms)
     now = BORN + absence
-    began = time.monotonic()
+    began = time.process_time()
     fire(mill, now)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert len(past(mill, "quick", now)) == 1
 
 

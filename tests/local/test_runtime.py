@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from harness.clock import allowed
 from harness.dev import environment, has_ended, until
 from tidemill.domain.errors import Unavailable
 from tidemill.local.runtime import pool as pools
@@ -60,7 +61,7 @@ def test_a_warm_invocation_takes_about_a_millisecond() -> None:
 
     p50_ms = using(work)
     print(f"warm invocation p50: {p50_ms:.2f} ms")
-    assert p50_ms < 10  # 0.4 ms on an idle machine; the bound catches Nagle's 40
+    assert p50_ms < min(allowed(10), 35)  # 0.4 ms on an idle machine; the bound catches Nagle's 40
 
 
 def test_one_process_serves_one_call_after_the_other() -> None:

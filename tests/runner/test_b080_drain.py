@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.clock import allowed
 from harness.mill import Mill
 from harness.working import WorkerProcess, eventually
 
@@ -42,7 +43,7 @@ def now(mill: Mill) -> Any:
     return row[0]
 
 
-def test_short_jobs_finish_and_long_ones_go_back_without_an_attempt_spent(queues: Mill, tmp_path: Path) -> None:
+def test_b080_short_jobs_finish_and_long_ones_go_back_without_an_attempt_spent(queues: Mill, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     short = [queues.new(job_type="hold", queue=q, payload={"secs": 1, "trace": str(trace)}) for q in ("default", "a", "b")]
     long = [
@@ -57,7 +58,7 @@ def test_short_jobs_finish_and_long_ones_go_back_without_an_attempt_spent(queues
         waiting = [queues.new(job_type="noop", queue=q) for q in ("default", "a", "b")]
         assert worker.ended() == 0
         took = time.monotonic() - sent
-    assert took < WINDOW_SECS  # one window for all queues
+    assert took < allowed(WINDOW_SECS)  # one window for all queues
     assert [queues.state(job_id) for job_id in short] == ["completed"] * 3
     assert [queues.state(job_id) for job_id in long] == ["queued"] * 3
     assert [queues.view(job_id)["attempt_count"] for job_id in long] == [0] * 3
@@ -69,26 +70,26 @@ def test_short_jobs_finish_and_long_ones_go_back_without_an_attempt_spent(queues
     assert queues.misplaced() == []
 
 
-def test_an_idle_worker_stops_at_once(mill: Mill) -> None:
+def test_b080_an_idle_worker_stops_at_once(mill: Mill) -> None:
     with WorkerProcess(mill, *WINDOW) as worker:
         worker.saw("started")
         eventually(lambda: mill.count("queue_sleepers"))
         sent = worker.signal()
         assert worker.ended() == 0
-        assert time.monotonic() - sent < 1.5
+        assert time.monotonic() - sent < allowed(1.5)
     assert mill.count("queue_sleepers") == 0
 
 
-def test_a_worker_that_waits_for_the_database_stops_at_once(mill: Mill) -> None:
+def test_b080_a_worker_that_waits_for_the_database_stops_at_once(mill: Mill) -> None:
     away = Mill("postgresql://nobody@127.0.0.1:1/none", mill.conn, mill.project_id)
     with WorkerProcess(away, *WINDOW) as worker:
         worker.saw("register_failed")
         sent = worker.signal()
         assert worker.ended() == 0
-        assert time.monotonic() - sent < 1.5
+        assert time.monotonic() - sent < allowed(1.5)
 
 
-def test_a_claim_answer_that_comes_after_the_signal_is_given_back(mill: Mill) -> None:
+def test_b080_a_claim_answer_that_comes_after_the_signal_is_given_back(mill: Mill) -> None:
     first = mill.new(job_type="noop")
     with WorkerProcess(mill, *WINDOW) as worker:
         eventually(lambda: mill.state(first) == "completed")
@@ -115,7 +116,7 @@ def test_a_claim_answer_that_comes_after_the_signal_is_given_back(mill: Mill) ->
     assert {x["status"] for x in mill.executions(late[0][0])} <= {"released"}
 
 
-def test_a_second_signal_exits_at_once_and_leaves_jobs_to_their_lease(mill: Mill, tmp_path: Path) -> None:
+def test_b080_a_second_signal_exits_at_once_and_leaves_jobs_to_their_lease(mill: Mill, tmp_path: Path) -> None:
     job_id = mill.new(job_type="hold", payload={"trace": str(tmp_path / "t")})
     with WorkerProcess(mill, "--stop-window-secs", "60") as worker:
         eventually((tmp_path / "t").exists)
@@ -123,12 +124,12 @@ def test_a_second_signal_exits_at_once_and_leaves_jobs_to_their_lease(mill: Mill
         worker.saw("stopping")
         sent = worker.signal(signal.SIGINT)
         assert worker.ended() == 128 + signal.SIGINT
-        assert time.monotonic() - sent < 1.0
+        assert time.monotonic() - sent < allowed(1.0)
     assert mill.state(job_id) == "running"
 
 
 @pytest.mark.parametrize("job_type", ["hold.async", "hold.process"])
-def test_no_kind_of_job_is_left_running(mill: Mill, tmp_path: Path, job_type: str) -> None:
+def test_b080_no_kind_of_job_is_left_running(mill: Mill, tmp_path: Path, job_type: str) -> None:
     trace = tmp_path / "t"
     ids = [mill.new(job_type=job_type, payload={"trace": str(trace), "n": n}) for n in range(3)]
     with WorkerProcess(mill, "--stop-window-secs", "2") as worker:
@@ -143,7 +144,7 @@ def test_no_kind_of_job_is_left_running(mill: Mill, tmp_path: Path, job_type: st
         assert not [pid for line in lines if Path(f"/proc/{(pid := line.split()[1])}").exists()]
 
 
-def test_buffered_jobs_go_back_at_once(mill: Mill, tmp_path: Path) -> None:
+def test_b080_buffered_jobs_go_back_at_once(mill: Mill, tmp_path: Path) -> None:
     """Short jobs make a stock; then long ones take the places, and the signal finds some jobs claimed but not begun."""
     mill.enqueue_all([{"job_type": "noop"}] * 1_000)
     mill.enqueue_all([{"job_type": "hold", "payload": {"secs": 300, "trace": str(tmp_path / "t"), "n": n}} for n in range(200)])
@@ -151,7 +152,7 @@ def test_buffered_jobs_go_back_at_once(mill: Mill, tmp_path: Path) -> None:
         eventually(lambda: (tmp_path / "t").exists())
         sent = worker.signal()
         assert worker.ended() == 0
-        assert time.monotonic() - sent < 2
+        assert time.monotonic() - sent < allowed(2)
     assert mill.count("job_leases") == 0
     ends = mill.conn.execute("select status::text, count(*) from tidemill.job_executions group by 1").fetchall()
     assert dict(ends)["completed"] == 1_000

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.clock import allowed
 from harness.mill import Mill
 from harness.working import ROOT, WorkerProcess, eventually
 from tidemill.engine.worker import command as leave_command
@@ -23,18 +24,18 @@ threading.Event().wait(60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_the_app_loads_ends_the_worker_at_once(mill: Mill, tmp_path: Path, number: signal.Signals) -> None:
+def test_b081_a_signal_while_the_app_loads_ends_the_worker_at_once(mill: Mill, tmp_path: Path, number: signal.Signals) -> None:
     flag = tmp_path / "loading"
     (tmp_path / "slow_app.py").write_text(SLOW_APP.format(flag=str(flag)))
     with WorkerProcess(mill, app="slow_app:app", environment={"PYTHONPATH": f"{tmp_path}:{ROOT / 'functions'}"}) as worker:
         eventually(flag.exists)
         sent = worker.signal(number)
         assert worker.ended() == 0
-        assert time.monotonic() - sent < 1.0
+        assert time.monotonic() - sent < allowed(1.0)
     assert mill.count("workers") == 0
 
 
-def test_the_containers_entry_hears_signals_before_it_loads_anything(tmp_path: Path) -> None:
+def test_b081_the_containers_entry_hears_signals_before_it_loads_anything(tmp_path: Path) -> None:
     """Handlers are set before the package is imported: here its import blocks, and the signal still ends the process, with 0."""
     package = tmp_path / "tidemill"
     package.mkdir()
@@ -47,7 +48,7 @@ def test_the_containers_entry_hears_signals_before_it_loads_anything(tmp_path: P
     assert process.wait(5) == 0
 
 
-def test_the_containers_entry_runs_a_worker_as_process_1(mill: Mill, tmp_path: Path) -> None:
+def test_b081_the_containers_entry_runs_a_worker_as_process_1(mill: Mill, tmp_path: Path) -> None:
     trace = tmp_path / "t"
     job_id = mill.new(job_type="hold", payload={"secs": 1, "trace": str(trace)})
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT / 'tests'}"}
@@ -63,7 +64,7 @@ def test_the_containers_entry_runs_a_worker_as_process_1(mill: Mill, tmp_path: P
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_processes_that_handlers_left_behind_end_with_the_worker(mill: Mill, tmp_path: Path, apart: bool) -> None:
+def test_b081_processes_that_handlers_left_behind_end_with_the_worker(mill: Mill, tmp_path: Path, apart: bool) -> None:
     trace = tmp_path / "t"
     mill.new(job_type="parent", payload={"secs": 0, "trace": str(trace), "apart": apart})
     with WorkerProcess(mill, "--stop-window-secs", "2") as worker:
@@ -75,7 +76,7 @@ def test_processes_that_handlers_left_behind_end_with_the_worker(mill: Mill, tmp
     eventually(lambda: _is_gone(pid))
 
 
-def test_a_killed_worker_takes_its_job_processes_along(mill: Mill, tmp_path: Path) -> None:
+def test_b081_a_killed_worker_takes_its_job_processes_along(mill: Mill, tmp_path: Path) -> None:
     trace = tmp_path / "t"
     mill.new(job_type="hold.process", payload={"trace": str(trace)})
     with WorkerProcess(mill) as worker:
@@ -98,7 +99,7 @@ def test_a_killed_worker_takes_its_job_processes_along(mill: Mill, tmp_path: Pat
         (["harness.jobs:app", "--project", "00000000-0000-0000-0000-000000000000"], "no project"),
     ],
 )
-def test_what_is_wrong_with_a_command_is_one_clear_line(mill: Mill, arguments: list[str], words: str) -> None:
+def test_b081_what_is_wrong_with_a_command_is_one_clear_line(mill: Mill, arguments: list[str], words: str) -> None:
     app, *options = arguments
     with WorkerProcess(mill, *options, app=app) as worker:
         assert worker.ended() == 2
@@ -115,7 +116,7 @@ def _is_gone(pid: int) -> bool:
         return True
 
 
-def test_the_command_restart_begins_the_worker_anew_in_its_place(mill: Mill) -> None:
+def test_b081_the_command_restart_begins_the_worker_anew_in_its_place(mill: Mill) -> None:
     with WorkerProcess(mill, "--lease-secs", "1") as worker:
         first = worker.saw("started")["worker_id"]
         leave_command(mill.store, mill.project_id, first, "restart")

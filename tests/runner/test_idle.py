@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 
+from harness.clock import allowed
 from harness.jobs import PAUSE
 from harness.mill import Mill
 from harness.working import WorkerProcess, eventually, working
@@ -39,7 +40,7 @@ def test_a_sleeping_worker_is_woken_by_the_enqueue(mill: Mill) -> None:
             committed = time.monotonic()
             eventually(lambda n=n: n in stamps)
             waits.append(stamps[n] - committed)
-    assert statistics.median(waits) < 0.05
+    assert statistics.median(waits) < min(allowed(0.05), 0.15)
 
 
 def test_a_scheduled_job_starts_when_it_is_due(mill: Mill) -> None:
@@ -50,7 +51,7 @@ def test_a_scheduled_job_starts_when_it_is_due(mill: Mill) -> None:
         eventually(lambda: len(stamps) == 5)
     late = mill.conn.execute("select extract(epoch from x.started_at - x.queued_at)::float from tidemill.job_executions x").fetchall()
     assert len(late) == 5
-    assert statistics.median(row[0] for row in late) < 0.1
+    assert statistics.median(row[0] for row in late) < min(allowed(0.1), 0.3)
     assert min(row[0] for row in late) >= 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 from psycopg import Connection
 
+from harness.clock import allowed
 from harness.databases import Databases
 from harness.pooler import Pooler
 from tidemill.local.schema_dump import dump
@@ -104,7 +105,7 @@ def test_b076_ten_migrators_on_a_filled_database_do_not_block_traffic(empty_data
     assert sorted(applied) == [2, 3]
     print(f"{traffic.count} claims during the run, the longest {traffic.longest_s * 1000:.0f} ms")
     assert traffic.count > 0
-    assert traffic.longest_s < 2
+    assert traffic.longest_s < allowed(2)
     with psycopg.connect(empty_database) as conn:
         valid = conn.execute("select indisvalid from pg_index where indexrelid = 'tidemill.thing_by_state'::regclass").fetchone()
     assert valid == (True,)
@@ -197,4 +198,4 @@ def test_b076_a_migration_steps_back_while_a_long_transaction_holds_its_table(em
         holder.rollback()
 
     assert finish(migrator) == [2]
-    assert traffic.longest_s < 2  # what queued up behind the waiting migration
+    assert traffic.longest_s < allowed(2)  # what queued up behind the waiting migration

@@ -5,6 +5,7 @@ from statistics import median
 
 from psycopg import Connection
 
+from harness.clock import allowed
 from harness.databases import Databases
 
 
@@ -21,4 +22,4 @@ def test_clone_of_the_template_takes_at_most_50_ms(databases: Databases) -> None
         took_ms.append((time.perf_counter() - start) * 1000)
         databases.drop(dsn)
     print(f"clone: median {median(took_ms):.0f} ms of {[round(ms) for ms in took_ms]}")
-    assert min(took_ms) <= 50  # the best of seven: the others may have shared the machine
+    assert min(took_ms) <= allowed(50)  # the best of seven: the others may have shared the machine
