@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from harness.mill import FIXED, T0, Mill, S, opened
+from harness.schedules import fire, occurrences, put, show
 from tidemill.domain.jobs import Registration
 from tidemill.engine import worker
 from tidemill.engine.promote import promote_due
@@ -144,3 +145,14 @@ def test_b008_a_job_enqueued_in_the_past_is_due_now_and_waits_its_turn(mill: Mil
     assert [job.job_id for job in mill.claim(2, now=T0 + 2 * S)] == [first, second]
     row = mill.conn.execute("select run_at from tidemill.jobs where id = %s", [second]).fetchone()
     assert row == (T0 + S,)
+
+
+def test_b007_a_schedule_fires_at_the_same_instant_in_every_session(zoned: Mill) -> None:
+    nine_in_berlin = datetime(2030, 1, 1, 8, tzinfo=UTC)
+    made = put(zoned, "s", T0, cron="0 9 * * *", timezone="Europe/Berlin").schedule
+    assert made.next_run_at == nine_in_berlin
+    assert fire(zoned, nine_in_berlin - 100 * S)["fired"] == 0  # more than the 90 s that occurrences are made ahead
+    assert fire(zoned, nine_in_berlin)["fired"] == 1
+    assert occurrences(zoned, "s") == [nine_in_berlin]
+    assert zoned.claim_one(now=nine_in_berlin).run_at == nine_in_berlin
+    assert show(zoned, "s", nine_in_berlin).next_run_at == nine_in_berlin + timedelta(days=1)

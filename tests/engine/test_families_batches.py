@@ -408,3 +408,16 @@ def test_an_applications_transaction_that_adds_members_holds_the_seal_back(mill:
         app.commit()
     assert batches.seal(mill.store, mill.project_id, batch_id) == "sealed"
     assert counters(mill, batch_id) == ("sealed", 1, 1, 0, 0, 0)
+
+
+def test_b056_a_member_that_makes_a_batch_of_its_own_enlarges_neither_and_each_calls_back(mill: Mill) -> None:
+    outer, _ = made(mill, 1, sealed=True)
+    job = mill.claim_one(job_types=["m"])
+    inner, members = made(mill, 2, sealed=True)
+    assert (counters(mill, outer)[:3], counters(mill, inner)[:3]) == (("sealed", 1, 1), ("sealed", 2, 2))
+    mill.complete(job)
+    assert (fired(mill, outer), fired(mill, inner)) == (["on_complete", "on_success"], [])
+    for member in members:
+        mill.complete(mill.claim_job(member))
+    assert (fired(mill, outer), fired(mill, inner)) == (["on_complete", "on_success"],) * 2
+    assert (counters(mill, outer)[:3], counters(mill, inner)[:3]) == (("completed", 1, 0), ("completed", 2, 0))
