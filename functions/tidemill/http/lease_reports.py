@@ -19,6 +19,7 @@ from tidemill.http.job_view import with_json
 from tidemill.http.jobs import bulk_answer, well_formed
 from tidemill.http.models.jobs import BulkOut, JobIn, State
 from tidemill.http.operation import Answer, Call, operation
+from tidemill.http.own_leases import own
 from tidemill.http.parameters import path_id
 from tidemill.http.validation import checked
 from tidemill.store.postgres import PostgresStore
@@ -190,7 +191,7 @@ def _under_lease(call: Call, id: str, work: Callable[[PostgresStore, Lease], T])
 
     def guarded(store: PostgresStore) -> T:
         try:
-            return work(store, lease)
+            return work(store, *own(store, call.project_id, [lease]))
         except LeaseLost:
             row_of(store, call.project_id, lease.job_id)  # NotFound if the project has no such job
             raise

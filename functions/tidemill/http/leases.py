@@ -7,7 +7,7 @@ import random
 import time
 from typing import Any, Final
 
-from tidemill.domain.jobs import ClaimedJob, ClaimRequest, Heartbeat, HeartbeatAnswer, Lease
+from tidemill.domain.jobs import AckResult, ClaimedJob, ClaimRequest, Heartbeat, HeartbeatAnswer, Lease
 from tidemill.engine.claim import claim as claim_jobs
 from tidemill.engine.exchange import exchange as exchange_all
 from tidemill.http.acks import Reports, settle_each
@@ -15,6 +15,7 @@ from tidemill.http.fields import text_of
 from tidemill.http.job_view import with_json
 from tidemill.http.models.workers import AcksDocument, AcksIn, AcksOut, Claimed, ClaimIn, ExchangeIn, ExchangeOut
 from tidemill.http.operation import Answer, Call, operation
+from tidemill.http.own_leases import own, own_beat
 from tidemill.store.postgres import PostgresStore
 
 PAUSE_MS: Final = (50, 250)
@@ -39,7 +40,11 @@ def ack(call: Call) -> Answer:
     A result over 256 KiB completes the job without it: the answer's code says `payload_too_large`.
     """
     reports = Reports(call.body["acks"])
-    results = call.database.run(lambda store: settle_each(store, reports.acks, random.random)) if reports.acks else []
+
+    def work(store: PostgresStore) -> list[AckResult]:
+        return settle_each(store, own(store, call.project_id, reports.acks), random.random)
+
+    results = call.database.run(work) if reports.acks else []
     return Answer({"results": reports.answers(results)})
 
 
@@ -53,7 +58,9 @@ def exchange(call: Call) -> Answer:
     request = claim_request(call.project_id, {**wanted, "worker_id": worker_id}) if wanted is not None else None
 
     def work(store: PostgresStore) -> tuple[HeartbeatAnswer | None, list[Any], list[ClaimedJob]]:
-        return exchange_all(store, call.project_id, worker_id, beat=beat, acks=reports.acks, claim=request, roll=random.random)
+        ours = own_beat(store, call.project_id, beat) if beat is not None else None
+        acks = own(store, call.project_id, reports.acks)
+        return exchange_all(store, call.project_id, worker_id, beat=ours, acks=acks, claim=request, roll=random.random)
 
     answer, results, jobs = call.database.run(work)
     if request is not None and wanted is not None and not jobs:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 
-from tidemill.domain.jobs import Registration
+from tidemill.domain.jobs import HeartbeatAnswer, Registration
 from tidemill.engine import heartbeat as heartbeats
 from tidemill.engine import worker as engine
 from tidemill.http.ids import new_id
 from tidemill.http.leases import heartbeat_json, heartbeat_of
 from tidemill.http.models.workers import HeartbeatIn, HeartbeatOut, Registered, RegisterIn
 from tidemill.http.operation import Answer, Call, operation
+from tidemill.http.own_leases import own_beat
 from tidemill.http.parameters import path_id
+from tidemill.store.postgres import PostgresStore
 
 
 @operation(body=RegisterIn, answers={201: Registered}, cleans_text=True)
@@ -38,7 +40,11 @@ def register(call: Call) -> Answer:
 def heartbeat(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
     """Extend all leases and learn what is asked. Leases belong to jobs: those of an unknown worker are extended all the same."""
     worker_id, beat = path_id("worker", id), heartbeat_of(call.body)
-    answer = call.database.run(lambda store: heartbeats.heartbeat(store, call.project_id, worker_id, beat))
+
+    def work(store: PostgresStore) -> HeartbeatAnswer:
+        return heartbeats.heartbeat(store, call.project_id, worker_id, own_beat(store, call.project_id, beat))
+
+    answer = call.database.run(work)
     return Answer(heartbeat_json(answer))
 
 

@@ -44,5 +44,10 @@ class Reports(Adapter):
         row = self._row("leases/holder", params)
         return (row[0], row[1]) if row else None
 
+    def foreign(self, project_id: str, job_ids: Sequence[str]) -> frozenset[str]:
+        """Those of the jobs that another project has."""
+        rows = self._rows("leases/foreign", {"project_id": project_id, "job_ids": list(job_ids)})
+        return frozenset(row[0] for row in rows)
+
     def _said(self, name: str, lease: Lease, values: dict[str, Any]) -> bool:
         return self._row(name, {"job_id": lease.job_id, "lease_token": lease.lease_token, **values}) is not None
