@@ -131,6 +131,32 @@ def test_claim_passes_by_what_is_scheduled(conn: Connection) -> None:
     assert empty.blocks < 30
 
 
+def test_an_idle_worker_walks_no_dead_rows(databases: Databases) -> None:
+    """Under an old snapshot dead rows stay in the index; a worker that finds nothing keeps its marks and looks only above them."""
+    dsn = databases.clone()
+    with connect(dsn) as conn, connect(dsn) as reader:
+        crowd.found(conn)
+        reader.execute("begin isolation level repeatable read")
+        reader.execute("select count(*) from tidemill.jobs").fetchone()
+        crowd.fill(conn, crowd.ENTRIES, 5_000, "-1 hour")
+        store = PostgresStore(conn)
+        while claim(store, ClaimRequest(PROJECT, WORKER, ["default"], 500)):
+            pass
+        store.watermarks._scan_at = 0.0
+        assert claim(store, ClaimRequest(PROJECT, WORKER, ["default"], 500)) == []  # the scan that is due
+        queues, priorities, instants = store.watermarks.since(None)
+        conn.execute("begin")
+        idle = crowd.explain(
+            conn, "transitions/claim", CLAIM | {"since_queues": queues, "since_priorities": priorities, "since_at": instants}
+        )
+        scan = crowd.explain(conn, "transitions/claim", CLAIM)
+        conn.execute("rollback")
+        reader.execute("rollback")
+    databases.drop(dsn)
+    assert scan.blocks > 100  # the dead rows are there
+    assert idle.blocks < scan.blocks / 5
+
+
 def test_claim_by_job_type_looks_at_no_other_jobs(conn: Connection) -> None:
     plan = crowd.explain(conn, "transitions/claim", CLAIM | {"job_types": ["crowd.3"]})
     assert plan.scans == []

@@ -30,25 +30,39 @@ class Watermarks:
     def __init__(self) -> None:
         self._marks: dict[JobTypes, dict[tuple[str, int], datetime]] = {}
         self._scan_at = 0.0
+        self._unscanned: set[JobTypes] = set()
+        self._is_scan = False
 
     def since(self, job_types: JobTypes) -> tuple[list[str], list[int], list[datetime]]:
         """Queue ids, priorities and instants of one length; empty when a scan without marks is due."""
         now = time.monotonic()
         if now >= self._scan_at:
             self._scan_at = now + FULL_SCAN_EVERY_SECS
-            self._marks.clear()
+            self._unscanned.update(self._marks)
         marks = self._marks.get(job_types, {})
+        self._is_scan = job_types in self._unscanned or not marks
+        if self._is_scan:
+            self._unscanned.discard(job_types)
+            return [], [], []
         return [q for q, _ in marks], [p for _, p in marks], list(marks.values())
 
     def claimed(self, job_types: JobTypes, jobs: Sequence[ClaimedJob]) -> None:
-        """Moves the marks up to what was claimed."""
+        """Moves the marks up to what was claimed; after a scan also back, so that a clock that was set back hides nothing for long.
+
+        A scan that finds nothing leaves them where they are: an idle worker would else walk all dead rows at every look.
+        """
         if sum(map(len, self._marks.values())) > LEVELS_KEPT:
             self._marks.clear()
-        marks = self._marks.setdefault(job_types, {}) if jobs else {}
+        found: dict[tuple[str, int], datetime] = {}
         for job in jobs:
-            mark = job.run_at - LAG
-            key = (job.queue_id, job.priority)
-            if (known := marks.get(key)) is None or mark > known:
+            key, mark = (job.queue_id, job.priority), job.run_at - LAG
+            if (known := found.get(key)) is None or mark > known:
+                found[key] = mark
+        if not found:
+            return
+        marks = self._marks.setdefault(job_types, {})
+        for key, mark in found.items():
+            if self._is_scan or (known := marks.get(key)) is None or mark > known:
                 marks[key] = mark
 
 
