@@ -8,7 +8,7 @@ import pytest
 
 from harness.mill import Mill, uuid7
 from tidemill.domain.errors import NotFound
-from tidemill.domain.jobs import Explanation
+from tidemill.domain.explanation import Explanation
 from tidemill.engine.explain import explain
 
 SETUPS = 60

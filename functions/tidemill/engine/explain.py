@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from tidemill.domain.errors import NotFound
-from tidemill.domain.jobs import Explanation, Obstacle
+from tidemill.domain.explanation import Explanation, Obstacle
 
 AHEAD = 1_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from tidemill.domain.jobs import Obstacle
+from tidemill.domain.explanation import Obstacle
 from tidemill.store.base import Adapter
 
 

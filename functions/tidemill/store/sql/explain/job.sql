@@ -56,48 +56,47 @@ with job as materialized (
     ) v on true
     group by w.id, w.project_id, w.sticky_worker, w.now
 ), reasons (rank, reason, since, detail, clears_at) as (
-    select 1, 'final', j.finalized_at, format('the job is %%s', j.status), null::timestamptz
+    select 1, 'final', j.finalized_at, concat('the job is ', j.status), null::timestamptz
     from job j where j.status in ('completed', 'cancelled', 'dead_letter')
     union all
-    select 2, 'leased', j.locked_at, format('worker %%s works on it since %%s', j.locked_by, j.locked_at), null
+    select 2, 'leased', j.locked_at, concat('worker ', j.locked_by, ' works on it since ', j.locked_at), null
     from job j where j.status in ('claimed', 'running')
     union all
-    select 3, 'dependencies', j.created_at, format('waits for %%s of its parents', j.pending_parents), null
+    select 3, 'dependencies', j.created_at, concat('waits for ', j.pending_parents, ' of its parents'), null
     from job j where j.status = 'pending' and j.pending_parents > 0
     union all
     select 4, 'held', j.updated_at, 'held until somebody promotes it', null from job j where j.status = 'pending' and j.is_held
     union all
-    select 5, 'schedule', j.created_at, case when j.attempt_count > 0 then format('attempt %%s waits out its backoff', j.attempt_count + 1) else 'its time has not come' end, j.run_at
+    select 5, 'schedule', j.created_at, case when j.attempt_count > 0 then concat('attempt ', j.attempt_count + 1, ' waits out its backoff') else 'its time has not come' end, j.run_at
     from waiting j where j.run_at > j.now
     union all
     select 6, 'quarantine', j.updated_at, 'its fingerprint is quarantined: release or discard it', null from job j where j.status = 'quarantined'
     union all
-    select 7, 'queue_paused', w.queue_updated_at, format('queue %%s is paused', w.queue_name), null from waiting w where w.is_paused
+    select 7, 'queue_paused', w.queue_updated_at, concat('queue ', w.queue_name, ' is paused'), null from waiting w where w.is_paused
     union all
-    select 8, 'queue_concurrency', null, format('%%s of %%s places of queue %%s are taken', l.running, w.queue_max, w.queue_name), null
+    select 8, 'queue_concurrency', null, concat(l.running, ' of ', w.queue_max, ' places of queue ', w.queue_name, ' are taken'), null
     from waiting w join queue_load l on l.id = w.id where l.running >= w.queue_max
     union all
     select 9, 'concurrency_key', case when w.blocked_by = 'concurrency_key' then w.blocked_since end,
-           format('%%s of %%s places%%s are taken by %%s', cardinality(k.holders), k.most, coalesce(' of key ' || quote_literal(w.concurrency_key), ''),
-                  array_to_string(k.holders[1:5], ', ')), null
+           concat(cardinality(k.holders), ' of ', k.most, ' places', coalesce(' of key ' || quote_literal(w.concurrency_key), ''), ' are taken by ', array_to_string(k.holders[1:5], ', ')), null
     from waiting w join key_load k on k.id = w.id where cardinality(k.holders) >= k.most
     union all
-    select 9, 'concurrency_key', null, format('%%s of %%s places of the standing limit %%s on %%s are taken', t.running, t.most, t.name, w.job_type), null
+    select 9, 'concurrency_key', null, concat(t.running, ' of ', t.most, ' places of the standing limit ', t.name, ' on ', w.job_type, ' are taken'), null
     from waiting w join type_load t on t.id = w.id where t.running >= t.most
     union all
     select 10, 'rate_class', case when w.blocked_by = 'rate_class' then w.blocked_since end,
-           case when r.is_paused then format('rate class %%s is paused', r.name)
-                when r.closed_until > r.now then format('rate class %%s is closed by a worker''s Retry-After', r.name)
-                else format('rate class %%s has %%s tokens, the job costs %%s', r.name, round(r.tokens::numeric, 2), r.weight) end,
+           case when r.is_paused then concat('rate class ', r.name, ' is paused')
+                when r.closed_until > r.now then concat('rate class ', r.name, ' is closed by a worker''s Retry-After')
+                else concat('rate class ', r.name, ' has ', round(r.tokens::numeric, 2), ' tokens, the job costs ', r.weight) end,
            case when r.is_paused then null else greatest(coalesce(r.closed_until, r.now), r.now
                + make_interval(secs => (least(r.burst, r.weight) - r.tokens) * r.window_ms / r."limit" / 1000.0)) end
     from waiting w join rate r on r.id = w.id where r.tokens + 1e-9 < least(r.burst, r.weight)
     union all
-    select 11, 'sticky_worker', null, format('only worker %%s may take it while that one is live', w.sticky_worker), null
+    select 11, 'sticky_worker', null, concat('only worker ', w.sticky_worker, ' may take it while that one is live'), null
     from waiting w join listeners l on l.id = w.id where w.sticky_worker is not null and l.sticky_is_live and not l.sticky_listens
     union all
     select 12, 'no_live_worker', l.last_seen_at,
-           case when l.last_seen_at is null then 'no worker listens to its queue and type' else format('no live worker listens; the last one was seen at %%s', l.last_seen_at) end, null
+           case when l.last_seen_at is null then 'no worker listens to its queue and type' else concat('no live worker listens, the last one was seen at ', l.last_seen_at) end, null
     from waiting w join listeners l on l.id = w.id where l.live = 0
 )
 select r.rank, r.reason, r.since, r.detail, r.clears_at from reasons r
