@@ -6,6 +6,7 @@ lease (migration 0006), so a child enqueued at the same instant is either seen h
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -19,6 +20,8 @@ BATCH: Final = 8
 CHILDREN: Final = 64
 EDGES: Final = 1_000
 ROUNDS: Final = 1_000
+PATIENCE_SECS: Final = 3.0
+"""After that no new round begins, so that what ends the first parent is never undone by a time-out, however deep its family is."""
 
 Outcome = Literal["completed", "failed", "cancelled"]
 _OUTCOMES: Final[Mapping[State, Outcome]] = {
@@ -48,12 +51,13 @@ def after_end(store: FamilyStore, ends: Sequence[End], *, now: datetime | None =
 def settle_children(store: FamilyStore, parents: Sequence[tuple[str, bool]], *, now: datetime | None = None) -> list[tuple[str, Outcome]]:
     """Tells the children of (parent, failed) pairs, and theirs where one is cancelled for it; batch members cancelled on the way.
 
-    At most a million edges in one transaction; what is left is the sweep's.
+    At most a million edges and about 3 seconds in one transaction; what is left is the sweep's.
     """
     cancelled: list[tuple[str, Outcome]] = []
     wave = sorted(parents)
-    for _ in range(ROUNDS):
-        if not wave:
+    began = time.monotonic()
+    for done in range(ROUNDS):
+        if not wave or (done and time.monotonic() - began >= PATIENCE_SECS):
             break
         moved, edges = store.settle_children(wave, limit=EDGES, now=now)
         cancelled += [(m.job_id, "cancelled") for m in moved if m.cancelled and m.traits & BATCH]
