@@ -76,6 +76,7 @@ create table tidemill.job_batches (
     constraint job_batches_sum check (completed_jobs + failed_jobs + cancelled_jobs <= total_jobs)
 );
 create index job_batches_by_project on tidemill.job_batches (project_id, id);
+create index job_batches_ended on tidemill.job_batches (finalized_at) where finalized_at is not null;  -- what prune looks through
 create index job_batches_cancelling on tidemill.job_batches (finalized_at, id) where cancel_after is not null;
 
 create table tidemill.job_dependencies (

@@ -2288,6 +2288,8 @@ CREATE INDEX job_batches_by_project ON tidemill.job_batches USING btree (project
 
 CREATE INDEX job_batches_cancelling ON tidemill.job_batches USING btree (finalized_at, id) WHERE (cancel_after IS NOT NULL);
 
+CREATE INDEX job_batches_ended ON tidemill.job_batches USING btree (finalized_at) WHERE (finalized_at IS NOT NULL);
+
 CREATE INDEX job_dependencies_by_parent ON tidemill.job_dependencies USING btree (depends_on_job_id);
 
 CREATE INDEX job_dependencies_open ON tidemill.job_dependencies USING btree (depends_on_job_id, job_id) WHERE (settled_at IS NULL);

@@ -1,11 +1,13 @@
 """B065: prune removes what has been over for long enough, and nothing else."""
 
+import uuid
 from datetime import datetime, timedelta
 
 import pytest
 
 from harness.mill import DAY, FIXED, T0, H, Mill, S
 from tidemill.domain.transitions import Event, State, Transition
+from tidemill.engine import batch as batches
 from tidemill.engine.operate import cancel, retry
 from tidemill.engine.prune import prune
 from tidemill.store.sweeps import Sweeps
@@ -138,3 +140,47 @@ def test_b065_a_live_lease_is_never_pruned_with_its_worker(mill: Mill) -> None:
     assert prune(mill.store, now=T0)["workers"] == 1
     assert mill.complete(job, now=T0).status == "ok"
     assert mill.ack(job, Event.FAIL, now=T0).status == "lease_lost"
+
+
+def test_b065_a_batch_goes_a_day_after_its_end_with_the_last_of_its_jobs(mill: Mill) -> None:
+    def made(jobs: int, *, sealed: bool = True) -> str:
+        batch_id = str(uuid.uuid4())
+        spec = {"job_type": "m", "queue": "day"}
+        batches.create(mill.store, mill.project_id, batch_id, callbacks={}, jobs=[spec] * jobs, sealed=sealed, now=BORN)
+        return batch_id
+
+    def there() -> set[str]:
+        return {row[0] for row in mill.conn.execute("select id::text from tidemill.job_batches")}
+
+    mill.queue("day", **RETENTION)
+    made(2)
+    still_open, running = made(0, sealed=False), made(0, sealed=False)
+    for job in mill.claim(2, queues=["day"], now=T0 - 2 * DAY):
+        mill.complete(job, now=T0 - 2 * DAY)
+    batches.add(mill.store, mill.project_id, running, [{"job_type": "m", "queue": "day"}], now=T0 - 2 * DAY)
+    batches.seal(mill.store, mill.project_id, running, now=T0 - 2 * DAY)
+    empty = str(uuid.uuid4())
+    batches.create(mill.store, mill.project_id, empty, callbacks={}, jobs=[], sealed=True, now=T0)
+    counts = prune(mill.store, limit=1, now=T0)
+    assert (counts["jobs"], counts["batches"]) == (1, 0), "one of its jobs is left"
+    assert prune(mill.store, now=T0)["batches"] == 1
+    assert there() == {still_open, running, empty}
+    assert prune(mill.store, now=T0 + DAY - S)["batches"] == 0
+    assert prune(mill.store, now=T0 + DAY)["batches"] == 1
+    assert there() == {still_open, running}
+
+
+def test_b065_batches_that_are_kept_do_not_keep_prune_from_the_others(mill: Mill) -> None:
+    """The oldest forty have a job each that stays; a pass looks at two of those, and at two by chance."""
+    mill.conn.execute(
+        "insert into tidemill.job_batches (id, project_id, status, sealed_at, finalized_at)"
+        " select gen_random_uuid(), %s, 'completed', %s, %s::timestamptz + n * interval '47 minutes' from generate_series(1, 60) n",
+        [mill.project_id, BORN, BORN],
+    )
+    for (batch_id,) in mill.conn.execute("select id from tidemill.job_batches order by finalized_at limit 40").fetchall():
+        mill.conn.execute("update tidemill.jobs set batch_id = %s where id = %s", [batch_id, mill.new(T0)])
+    for _ in range(2_000):
+        prune(mill.store, limit=2, now=BORN + 4 * DAY)
+        if mill.count("job_batches") == 40:
+            break
+    assert mill.count("job_batches") == 40

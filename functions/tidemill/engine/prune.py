@@ -8,14 +8,18 @@ from datetime import datetime
 from tidemill.ports import SweepStore
 
 STALE_WORKER_MS = 86_400_000
+BATCH_KEPT_MS = 86_400_000
 
 
 def prune(store: SweepStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
-    """Removes at most `limit` of each kind and returns the counts: jobs, unique keys, workers, heartbeats.
+    """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats.
 
-    A job's age counts from its end, per final state; a job that has not ended is never removed.
+    A job's age counts from its end, per final state; a job that has not ended is never removed. A batch goes with the last of
+    its jobs, but not within a day of its end.
     """
     ended = sorted(job_id for _, job_id in store.prunable(limit, now=now))
     jobs = store.prune(ended, now=now) if ended else 0
+    batches = store.prune_batches(BATCH_KEPT_MS, limit, now=now)
     workers, heartbeats = store.prune_workers(STALE_WORKER_MS, limit, now=now)
-    return {"jobs": jobs, "unique_keys": store.prune_holds(limit, now=now), "workers": workers, "heartbeats": heartbeats}
+    keys = store.prune_holds(limit, now=now)
+    return {"jobs": jobs, "batches": batches, "unique_keys": keys, "workers": workers, "heartbeats": heartbeats}

@@ -213,6 +213,9 @@ class SweepStore(SettleStore, OperateStore, EnqueueStore, Protocol):
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         """How many unique keys whose time is over were freed."""
 
+    def prune_batches(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
+        """How many batches were removed that ended at least `kept_ms` ago and have no job left."""
+
     def prune_workers(self, stale_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
         """(workers, heartbeats) removed."""
 

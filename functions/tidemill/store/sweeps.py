@@ -31,6 +31,10 @@ class Sweeps(Adapter):
         row = self._row("scheduler/prune_holds", {"limit": limit, "now": now})
         return int(row[0]) if row else 0
 
+    def prune_batches(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
+        row = self._row("scheduler/prune_batches", {"kept_ms": kept_ms, "limit": limit, "now": now})
+        return int(row[0]) if row else 0
+
     def prune_workers(self, stale_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
         row = self._row("scheduler/prune_workers", {"stale_ms": stale_ms, "limit": limit, "now": now})
         return (int(row[0]), int(row[1])) if row else (0, 0)
