@@ -1,4 +1,4 @@
-"""Gates of the claim: limits, rates, sticky workers, fair shares (docs/adr/0008)."""
+"""Gates of the claim: limits, rates, sticky workers, fair shares (docs/adr/0009)."""
 
 from collections import Counter
 from datetime import timedelta
