@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -87,8 +88,9 @@ def _leave(reason: Literal["stopped", "restart"]) -> None:
     from tidemill.runner.descendants import kill_descendants
 
     kill_descendants()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # a handler took it away or closed it, or nobody reads it any more
+            stream.flush()
     if reason == "restart":
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)  # what is ignored stays so through an exec

@@ -50,5 +50,5 @@ class Log:
             try:
                 stream.write(text + "\n")
                 stream.flush()
-            except (OSError, ValueError):
-                return  # nobody reads it any more; the work goes on
+            except (AttributeError, OSError, ValueError):
+                return  # nobody reads it any more, or a handler took it away; the work goes on
