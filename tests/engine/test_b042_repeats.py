@@ -129,7 +129,7 @@ def test_b042_a_batch_its_callbacks_and_the_children_move_once(mill: Mill, event
     (member,) = batches.create(mill.store, mill.project_id, batch_id, callbacks=calls, jobs=[{"job_type": "m"}], sealed=True)
     child = mill.new(depends_on=[member.job_id])
     job = mill.claim_job(str(member.job_id))
-    values = {"failure": failure(), "retryable": False} if event is Event.FAIL else {}
+    values: dict[str, Any] = {"failure": failure(), "retryable": False} if event is Event.FAIL else {}
 
     def moved() -> Any:
         batch = mill.conn.execute("select completed_jobs, failed_jobs, cancelled_jobs, status::text from tidemill.job_batches").fetchone()
