@@ -277,7 +277,7 @@ def one_mill(databases: Databases) -> Any:
 def test_any_history_of_all_verbs_is_the_models(one_mill: Mill) -> None:
     fresh = scaled(1) > 1
     how = settings(
-        max_examples=scaled(18), stateful_step_count=60, deadline=None, derandomize=not fresh, database=None,
+        max_examples=scaled(12), stateful_step_count=60, deadline=None, derandomize=not fresh, database=None,
         suppress_health_check=list(HealthCheck),
         phases=list(Phase) if fresh else [Phase.generate],
     )  # fmt: skip

@@ -64,10 +64,11 @@ ORPHANS = (
     "select 'key', o.job_id::text from tidemill.unique_holds o where not exists (select from tidemill.jobs j where j.id = o.job_id)",
     "select 'level', o.job_id::text from tidemill.job_queue_entries o"
     " where o.lane = 0 and not exists (select from tidemill.queue_levels l where l.queue_id = o.queue_id and l.priority = o.priority)",
-    "select 'lane', o.job_id::text from tidemill.job_queue_entries o where o.lane <> 0 and not exists"
-    " (select from tidemill.queue_lanes l where l.queue_id = o.queue_id and l.lane = o.lane and l.priority = o.priority and l.due_at <= o.run_at)"
-    " and not exists (select from tidemill.lane_news n join tidemill.jobs j on j.id = n.job_id where n.queue_id = o.queue_id and j.lane = o.lane"
-    " and j.priority = o.priority and n.run_at <= o.run_at)",
+    "select 'lane', o.job_id::text from tidemill.job_queue_entries o where o.lane <> 0"
+    " and not exists (select from tidemill.queue_lanes l where l.queue_id = o.queue_id and l.lane = o.lane and l.priority = o.priority"
+    " and l.due_at <= o.run_at)"
+    " and not exists (select from tidemill.lane_news n join tidemill.jobs j on j.id = n.job_id where n.queue_id = o.queue_id"
+    " and j.lane = o.lane and j.priority = o.priority and n.run_at <= o.run_at)",
 )
 
 

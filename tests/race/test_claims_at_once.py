@@ -16,15 +16,15 @@ from tidemill.store import claims as store_claims
 def test_eight_processes_never_claim_the_same_job_twice(mill: Mill) -> None:
     mill.queue("other", priority=1)
     for _ in range(2):
-        mill.enqueue_all([{"priority": n % 3} for n in range(1_000)])
+        mill.enqueue_all([{"priority": n % 3} for n in range(600)])
     with actors(mill, "claim", 8, 7) as workers:
         said = [line for one in workers for line in one.rest()]
     assert "an ack was refused" not in said
     taken = Counter(job_id for line in said for job_id, _ in line)
-    assert len(taken) == 2_000
+    assert len(taken) == 1_200
     assert set(taken.values()) == {1}
     assert {fence for line in said for _, fence in line} == {1}
-    assert mill.count("job_executions") == 2_000
+    assert mill.count("job_executions") == 1_200
     assert mill.misplaced() == []
 
 

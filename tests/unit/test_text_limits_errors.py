@@ -65,7 +65,8 @@ def leaves(base: type[errors.TidemillError]) -> list[type[errors.TidemillError]]
 def test_every_error_has_the_code_that_the_contract_lists() -> None:
     listed = {
         "validation_error", "malformed_body", "unsupported_media_type", "unauthenticated", "forbidden", "not_found", "method_not_allowed",
-        "payload_too_large", "invalid_transition", "lease_lost", "unique_conflict", "idempotency_conflict", "queue_not_empty", "plan_drifted",
+        "payload_too_large", "invalid_transition", "lease_lost", "unique_conflict", "idempotency_conflict", "queue_not_empty",
+        "plan_drifted",
         "queue_full", "throttled", "unavailable", "internal",
     }  # fmt: skip
     own = [leaf for leaf in leaves(errors.TidemillError) if leaf.__module__ == errors.__name__]
