@@ -124,6 +124,9 @@ create table tidemill.job_queue_entries (
     primary key (queue_id, lane, priority, run_at, job_id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
+-- Lists of waiting jobs go by time, whatever lane they stand in.
+create index job_queue_entries_gated on tidemill.job_queue_entries (queue_id, run_at, job_id) where lane <> 0;
+
 -- The lease is the row: deleting it by (job_id, lease_token) is guard, settle and fence in one.
 create table tidemill.job_leases (
     job_id uuid primary key,

@@ -38,9 +38,6 @@ create index queue_lanes_sticky on tidemill.queue_lanes (queue_id) where sticky_
 create index queue_lanes_by_limit on tidemill.queue_lanes (limit_key) where limit_key is not null;
 create index queue_lanes_by_rate on tidemill.queue_lanes (rate_class) where blocked_by = 'rate_class';
 
--- Lists of waiting jobs go by time, whatever lane they stand in.
-create index job_queue_entries_gated on tidemill.job_queue_entries (queue_id, run_at, job_id) where lane <> 0;
-
 -- The virtual time of each queue that serves partitions: where a partition that was idle starts again, so that idling earns no credit.
 create table tidemill.queue_clocks (
     queue_id uuid primary key references tidemill.queues (id) on delete cascade,
