@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-import tidemill
 from tidemill.cli import connection, output
+from tidemill.version import __version__
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -19,7 +19,7 @@ def version(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON line")] = False,
 ) -> None:
     """Say which version this is."""
-    found: dict[str, Any] = {"version": tidemill.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    found: dict[str, Any] = {"version": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     if api:
         with connection.client() as client:
             found["api"] = dict(client.version())

@@ -68,7 +68,7 @@ class Transport:
     ) -> None:
         import httpx
 
-        from tidemill import __version__
+        from tidemill.version import __version__
 
         self._errors = httpx
         self._rule, self._breaker, self._chance = rule or RetryRule(), breaker or Breaker(), chance or Chance()

@@ -10,12 +10,12 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-import tidemill
 from tidemill.http import problem, routes
 from tidemill.http.dispatch import endpoint_of
 from tidemill.http.operation import Operation
 from tidemill.http.routes import Route
 from tidemill.http.validation import adapter
+from tidemill.version import __version__
 
 REFS: Final = "#/components/schemas/{model}"
 
@@ -61,7 +61,7 @@ def build() -> dict[str, Any]:
     queries = {schema["$ref"].rpartition("/")[2] for key, schema in by_key.items() if key.endswith(" query")}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "tidemill", "version": tidemill.__version__, "description": "A durable job queue and scheduler."},
+        "info": {"title": "tidemill", "version": __version__, "description": "A durable job queue and scheduler."},
         "paths": paths,
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import tidemill
 from tidemill.domain.errors import Internal, Unavailable
 from tidemill.http.operation import Answer, Call, operation
+from tidemill.version import __version__
 
 DOCUMENT = Path(__file__).with_name("openapi.json")
 
@@ -31,7 +31,7 @@ def readyz(call: Call) -> Answer:
 @operation(answers={200: dict[str, str]})
 def version_of(call: Call) -> Answer:
     """Say which code runs."""
-    return Answer({"version": tidemill.__version__, "stage": call.stage, "tzdata": _tzdata()})
+    return Answer({"version": __version__, "stage": call.stage, "tzdata": _tzdata()})
 
 
 @operation(answers={200: dict[str, Any]})

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from typing import Final, Literal
 
-import tidemill
 from tidemill.domain.errors import Busy, Forbidden
 from tidemill.domain.jobs import Registration
 from tidemill.domain.schedule import Spec
@@ -29,6 +28,7 @@ from tidemill.runner.options import WorkerOptions
 from tidemill.runner.processes import Processes
 from tidemill.runner.slots import Slots
 from tidemill.runner.watch import Watch
+from tidemill.version import __version__
 
 Reason = Literal["stopped", "restart"]
 STUCK_SECS: Final = 120.0
@@ -92,7 +92,7 @@ class Worker:
             queues=tuple(self.options.queues),
             hostname=socket.gethostname()[:255],
             pid=os.getpid(),
-            version=tidemill.__version__,
+            version=__version__,
             max_concurrency=self.options.concurrency,
             lease_ms=self.options.lease_ms,
         )
