@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
-BUDGET_MS = {"enqueue": 400, "claims": 400, "admin": 400, "scheduler": 250, "authorizer": 250}
+BUDGET_MS = {"enqueue": 400, "claims": 400, "admin": 400, "scheduler": 300, "authorizer": 250}
 RUNS = 5
 
 YARDSTICK, YARDSTICK_MS = "psycopg", 161.0

@@ -97,3 +97,25 @@ def test_inline_context_has_every_name_of_the_real_one(app: App, real: type, inl
         "app", "id", "job_type", "queue", "attempt", "max_attempts", "fence", "schema_version", "headers", "deadline", "cancelled", "log",
     }  # fmt: skip
     assert names <= made
+
+
+def test_inline_child_reads_what_its_parents_returned() -> None:
+    app = App()
+
+    @app.job("parent")
+    def parent(_: Context, payload: Any) -> Any:
+        return payload["n"] * 2
+
+    @app.job("child")
+    def child(ctx: Context, _: Any) -> Any:
+        return sum(p.result for p in ctx.parents.values())
+
+    ran = run_inline(
+        app,
+        [
+            {"job_type": "parent", "payload": {"n": 1}, "ref": "a"},
+            {"job_type": "parent", "payload": {"n": 5}, "ref": "b"},
+            {"job_type": "child", "depends_on": [{"ref": "a"}, {"ref": "b"}]},
+        ],
+    )
+    assert ran[-1].raise_error().result == 12

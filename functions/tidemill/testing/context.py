@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemill.domain.keys import compact_json
 
@@ -14,10 +14,19 @@ if TYPE_CHECKING:
     from tidemill.testing.inline import AnyApp, Ran
 
 
+class InlineParent(NamedTuple):
+    """A job of the same call that this one depended on: `completed` with its result, or `dead_letter`."""
+
+    id: str
+    state: str
+    result: Any
+
+
 class InlineContext:
     """For plain functions. `cancelled` is what the test asked for."""
 
-    def __init__(self, app: AnyApp, ran: Ran, attempt: int, *, is_cancelled: bool) -> None:
+    def __init__(self, app: AnyApp, ran: Ran, attempt: int, parents: Mapping[str, InlineParent], *, is_cancelled: bool) -> None:
+        self._parents = parents
         self.app, self._ran, self.attempt, self.cancelled = app, ran, attempt, is_cancelled
         job = ran.job
         self.id, self.job_type, self.queue = ran.id, job["job_type"], job.get("queue", "default")
@@ -31,6 +40,11 @@ class InlineContext:
     def checkpoint(self) -> Any:
         """What the test, or this attempt, has saved."""
         return self._ran.checkpoint
+
+    @property
+    def parents(self) -> Any:
+        """The jobs of `depends_on` that ran before this one, by id."""
+        return self._parents
 
     def raise_if_cancelled(self) -> None:
         """Raises Cancelled if `cancelled`."""
@@ -66,6 +80,11 @@ class InlineContext:
 
 class InlineAsyncContext(InlineContext):
     """For coroutines: what reports can be awaited, or not."""
+
+    @property
+    def parents(self) -> Done:
+        """The jobs of `depends_on` that ran before this one, by id."""
+        return Done(self._parents)
 
     def progress(self, current: int, total: int | None = None, message: str | None = None) -> Done:
         """Keeps it in `Ran.progress`."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tidemill.domain.errors import NotFound
 from tidemill.domain.keys import compact_json
-from tidemill.testing.context import InlineAsyncContext, InlineContext
+from tidemill.testing.context import InlineAsyncContext, InlineContext, InlineParent
 
 JobObject = dict[str, Any]
 
@@ -68,6 +68,7 @@ def run_inline(
 
     attempt, checkpoint, is_cancelled: what the handlers of the given jobs find in their context. Payloads and results take the
     way through JSON, as they do in production, so that a tuple comes out as a list and an object that is no JSON fails here too.
+    `depends_on` by ref finds the jobs that ran before.
     Nothing is retried, waited for or timed out: delays, run_at, unique keys and limits have no effect. NotFound for a job type
     without a handler. RuntimeError when jobs go on enqueueing children beyond `depth`.
     """
@@ -77,19 +78,30 @@ def run_inline(
         if len(done) >= depth:
             raise RuntimeError(f"more than {depth:,} jobs ran: do they enqueue one another for ever? Raise depth if they are meant to")
         job, number, saved = waiting.popleft()
-        ran = _run(app, job, f"inline-{len(done) + 1}", number, saved, is_cancelled=is_cancelled)
+        ran = _run(app, job, f"inline-{len(done) + 1}", number, saved, _parents(job, done), is_cancelled=is_cancelled)
         done.append(ran)
         waiting.extend((child, 1, None) for child in ran.enqueued)
     return done
 
 
-def _run(app: AnyApp, job: JobObject, job_id: str, attempt: int, checkpoint: Any, *, is_cancelled: bool) -> Ran:
+def _parents(job: JobObject, done: Iterable[Ran]) -> dict[str, InlineParent]:
+    wanted = {parent.get("ref") for parent in job.get("depends_on") or () if isinstance(parent, Mapping)}
+    return {
+        ran.id: InlineParent(ran.id, "completed" if ran.error is None else "dead_letter", ran.result)
+        for ran in done
+        if ran.job.get("ref") in wanted - {None}
+    }
+
+
+def _run(
+    app: AnyApp, job: JobObject, job_id: str, attempt: int, checkpoint: Any, parents: Mapping[str, InlineParent], *, is_cancelled: bool
+) -> Ran:
     job_type = app.jobs.get(job["job_type"])
     if job_type is None:
         raise NotFound("handler for job type", job["job_type"])
     ran = Ran(job_id, job, checkpoint=checkpoint)
     kind = InlineAsyncContext if inspect.iscoroutinefunction(job_type.handler) else InlineContext
-    ctx = kind(app, ran, attempt, is_cancelled=is_cancelled)
+    ctx = kind(app, ran, attempt, parents, is_cancelled=is_cancelled)
     payload = through_json(job.get("payload", {}))
     try:
         answer = app.execution(job_type)(ctx, payload)
