@@ -13,7 +13,7 @@ import pytest
 
 from harness.working import ROOT
 from tidemill.cli.demo_files import count, expected, library, oddities
-from tidemill.cli.demo_proof import Proof, prove, prove_sum
+from tidemill.cli.demo_proof import Proof, prove, prove_schedule, prove_sum
 from tidemill.store.demo import Became
 
 FILES = 150
@@ -34,6 +34,7 @@ def test_the_demo_proves_its_totals(source: str) -> None:
     assert proof["completed"] + proof["unreadable"] == proof["jobs"]
     assert proof["unreadable"] >= 4
     assert proof["summed_up"] == proof["jobs"]
+    assert proof["fired"] >= 1
 
 
 def test_the_library_is_well_over_a_thousand_files_or_what_this_interpreter_has() -> None:
@@ -88,3 +89,15 @@ def test_the_proof_fails_when_the_callback_sums_up_wrongly_or_twice(changes: dic
     good = Proof(jobs=1, bytes=2, lines=3)
     prove_sum(good, [right])
     assert (good.faults, good.summed_up) == ([], 1)
+
+
+def test_the_proof_fails_when_the_schedule_did_not_fire_or_fired_an_instant_twice() -> None:
+    once = became("2030-01-01T00:00:00Z")
+    waiting = became("2030-01-01T00:00:01Z", status="queued", completions=0, acked=0)
+    for occurrences in ([], [waiting], [once, once], [once._replace(completions=2)]):
+        proof = Proof()
+        prove_schedule(proof, occurrences)
+        assert proof.faults, occurrences
+    good = Proof()
+    prove_schedule(good, [once, waiting])
+    assert (good.faults, good.fired) == ([], 1)

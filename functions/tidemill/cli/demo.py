@@ -17,9 +17,9 @@ import typer
 from tidemill.cli import output
 from tidemill.cli.app import REFUSED
 from tidemill.cli.demo_files import expected, library, oddities
-from tidemill.cli.demo_jobs import JOB_TYPE, SUM_TYPE
+from tidemill.cli.demo_jobs import JOB_TYPE, SUM_TYPE, TICK_TYPE
 from tidemill.cli.demo_jobs import app as jobs
-from tidemill.cli.demo_proof import Proof, prove, prove_sum
+from tidemill.cli.demo_proof import Proof, prove, prove_schedule, prove_sum
 from tidemill.cli.demo_stack import DemoBroken, Stack, kill
 from tidemill.domain.errors import Unavailable
 from tidemill.domain.limits import BULK_JOBS
@@ -73,6 +73,7 @@ def _run(folder: Path, source: str, pause_ms: int, most: int | None, quiet: bool
     with Stack(folder / "log") as stack, Eyes(stack.dsn) as eyes:
         data_folder = eyes.ask(lambda reads: reads.data_folder())
         _enqueue(stack, source, paths, pause_ms)
+        _schedule(stack)
         options = ("--concurrency", "4", "--lease-secs", str(LEASE_SECS), "--stop-window-secs", "10")
         victim, _ = (stack.worker(source, APP, "--name", name, *options) for name in ("first", "second"))
         incidents: list[Incident] = [
@@ -81,10 +82,13 @@ def _run(folder: Path, source: str, pause_ms: int, most: int | None, quiet: bool
         ]
         _follow(lambda: eyes.ask(lambda reads: reads.progress(stack.project_id, JOB_TYPE)), len(paths), incidents, say, quiet)
         _follow(lambda: eyes.ask(lambda reads: reads.progress(stack.project_id, SUM_TYPE)), 1, [], say, quiet=True)
+        _follow(lambda: eyes.ask(lambda reads: reads.progress(stack.project_id, TICK_TYPE)), 1, [], say, quiet=True)
         found = eyes.ask(lambda reads: reads.outcomes(stack.project_id, JOB_TYPE))
         sums = eyes.ask(lambda reads: reads.outcomes(stack.project_id, SUM_TYPE))
+        occurrences = eyes.ask(lambda reads: reads.outcomes(stack.project_id, TICK_TYPE))
     proof = prove(found, expected(paths))
     prove_sum(proof, sums)
+    prove_schedule(proof, occurrences)
     return proof
 
 
@@ -115,6 +119,14 @@ def _enqueue(stack: Stack, source: str, paths: list[str], pause_ms: int) -> None
         for part in parts:
             batch.add(store, stack.project_id, batch_id, part)
         batch.seal(store, stack.project_id, batch_id)
+
+
+def _schedule(stack: Stack) -> None:
+    """Fires every second while the rest runs, through the kill and the restart."""
+    from tidemill.client import Client
+
+    with Client(stack.url, stack.api_key) as client:
+        client.put_schedule("demo", every_ms=1_000, job={"job_type": TICK_TYPE, "priority": 10, "payload": {"path": "{{scheduled_at}}"}})
 
 
 def _follow(
@@ -154,6 +166,7 @@ def _tell(proof: Proof) -> None:
     words.print(f"{proof.jobs:,} jobs: {proof.completed:,} completed, {proof.unreadable} files unreadable (dead letters)")
     words.print(f"{proof.bytes:,} bytes and {proof.lines:,} lines; {proof.run_again} jobs ran again after the kill")
     words.print(f"the batch's callback summed up {proof.summed_up:,} jobs, once")
+    words.print(f"the schedule fired {proof.fired} times meanwhile, each second once")
     words.print(f"{proof.jobs_per_s:,.0f} jobs/s over {proof.secs:.1f} s")
     words.print(f"queue wait p50 {proof.wait_p50_ms:,.0f} ms, p95 {proof.wait_p95_ms:,.0f} ms")
     for fault in proof.faults[:20]:

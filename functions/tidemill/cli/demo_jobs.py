@@ -1,4 +1,4 @@
-"""The jobs of `tidemill demo`: one reads a file and counts what is in it, one sums up when all of them have ended."""
+"""The jobs of `tidemill demo`: one reads a file and counts, one sums up when all of those have ended, one is fired by a schedule."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tidemill.runner import App, Context, NotRetryable
 
 JOB_TYPE: Final = "demo.count_file"
 SUM_TYPE: Final = "demo.sum_up"
+TICK_TYPE: Final = "demo.every_second"
 
 app = App()
 
@@ -30,3 +31,9 @@ def sum_up(ctx: Context, _: Any) -> dict[str, int]:
     """The batch's callback: its members are its parents."""
     counts = [one.result for one in ctx.parents.values() if one.state == "completed"]
     return {"jobs": len(ctx.parents), "bytes": sum(c["bytes"] for c in counts), "lines": sum(c["lines"] for c in counts)}
+
+
+@app.job(TICK_TYPE)
+def every_second(_: Context, payload: dict[str, Any]) -> str:
+    """One occurrence of the schedule: the instant that it stands for."""
+    return str(payload["path"])

@@ -22,6 +22,7 @@ class Proof:
     lines: int = 0
     run_again: int = 0
     summed_up: int = 0
+    fired: int = 0
     secs: float = 0.0
     jobs_per_s: float = 0.0
     wait_p50_ms: float = 0.0
@@ -61,6 +62,20 @@ def prove_sum(proof: Proof, sums: Sequence[Became]) -> None:
     right = {"jobs": proof.jobs, "bytes": proof.bytes, "lines": proof.lines}
     if said[0] != right:
         proof.faults.append(f"the batch's callback says {said[0]}, the jobs say {right}")
+
+
+def prove_schedule(proof: Proof, occurrences: Sequence[Became]) -> None:
+    """The schedule fired while the rest ran: each second once, and none was completed twice."""
+    proof.fired = sum(became.status == "completed" for became in occurrences)
+    if proof.fired == 0:
+        proof.faults.append("the schedule did not fire")
+    if len({became.path for became in occurrences}) != len(occurrences):
+        proof.faults.append("an occurrence of the schedule exists more than once")
+    proof.faults += [
+        f"the occurrence of {became.path} completed {became.completions} times"
+        for became in occurrences
+        if became.completions != (became.status == "completed")
+    ]
 
 
 def _one(proof: Proof, became: Became, direct: Count | None) -> None:
