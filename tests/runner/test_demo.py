@@ -92,8 +92,8 @@ def test_the_proof_fails_when_the_callback_sums_up_wrongly_or_twice(changes: dic
 
 
 def test_the_proof_fails_when_the_schedule_did_not_fire_or_fired_an_instant_twice() -> None:
-    once = became("2030-01-01T00:00:00Z")
-    waiting = became("2030-01-01T00:00:01Z", status="queued", completions=0, acked=0)
+    once = became(__file__)._replace(path="2030-01-01T00:00:00Z")
+    waiting = once._replace(path="2030-01-01T00:00:01Z", status="queued", completions=0, acked=0)
     for occurrences in ([], [waiting], [once, once], [once._replace(completions=2)]):
         proof = Proof()
         prove_schedule(proof, occurrences)
