@@ -156,9 +156,10 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 
 def has_ended(pid: int) -> bool:
-    """Has the process ended, whether or not its parent has taken note?"""
+    """Has the process ended, whether or not its parent has taken note? Its first thread may be gone while others still are on their way."""
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        process = psutil.Process(pid)
+        return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
     except psutil.NoSuchProcess:
         return True
 

@@ -120,6 +120,19 @@ def test_an_idle_process_that_was_killed_is_replaced_without_a_failed_call() -> 
     assert first != second
 
 
+def test_a_process_that_is_killed_while_it_begins_is_replaced_without_a_failed_call() -> None:
+    async def work(pool: Pool) -> tuple[int, int]:
+        call = asyncio.ensure_future(ask(pool))
+        while not pool.pids:
+            await asyncio.sleep(0)
+        killed = pool.pids[0]
+        os.kill(killed, signal.SIGKILL)
+        return killed, (await call)["pid"]
+
+    first, second = using(work)
+    assert first != second
+
+
 def test_a_call_over_its_time_is_ended_with_its_process() -> None:
     async def work(pool: Pool) -> tuple[int, int]:
         first = (await ask(pool))["pid"]

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from tidemill.domain.errors import Unavailable
 from tidemill.local.runtime.functions import Function
-from tidemill.local.runtime.process import FunctionCrashed, InvocationFailed, Process
+from tidemill.local.runtime.process import FunctionBroken, FunctionCrashed, InvocationFailed, Process
 
 WAIT_S = 8.0
 """How long a call waits for a free process before it is told to come back."""
@@ -54,19 +54,12 @@ class Pool:
 
         Unavailable when no process was free in time, InvocationFailed when the function gave no answer.
         """
-        for last in (False, True):
-            process = await self._take(waits=waits)
-            try:
-                return await process.invoke(event)
-            except InvocationFailed as error:
-                if not self._is_open:
-                    raise self._busy() from error
-                if last or not isinstance(error, FunctionCrashed) or error.has_begun:
-                    raise
-            finally:
-                self._long_at_work -= waits
-                self._give(process)
-        raise AssertionError("unreachable")
+        try:
+            return await self._try(event, waits=waits)
+        except FunctionCrashed as error:
+            if error.has_begun or isinstance(error, FunctionBroken) or not self._is_open:
+                raise
+        return await self._try(event, waits=waits)  # its process died before it saw the event, idle or while it began
 
     async def close(self) -> None:
         """End every process, whatever it is doing. Calls that wait are told to come back."""
@@ -80,6 +73,18 @@ class Pool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._processes.clear()
         self._idle.clear()
+
+    async def _try(self, event: bytes, *, waits: bool) -> bytes:
+        process = await self._take(waits=waits)
+        try:
+            return await process.invoke(event)
+        except InvocationFailed as error:
+            if not self._is_open:
+                raise self._busy() from error
+            raise
+        finally:
+            self._long_at_work -= waits
+            self._give(process)
 
     async def _take(self, *, waits: bool) -> Process:
         if not self._is_open:

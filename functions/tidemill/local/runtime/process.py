@@ -3,6 +3,7 @@
 InvocationFailed
 ├── FunctionFailed      the handler raised; the process lives on
 ├── FunctionCrashed     the process ended, or could not begin
+│   └── FunctionBroken  its handler cannot be loaded: another try is no use
 └── FunctionTimedOut    it ran into its time-out and was killed
 """
 
@@ -41,6 +42,10 @@ class FunctionCrashed(InvocationFailed):
     def __init__(self, detail: str, *, has_begun: bool = False) -> None:
         super().__init__(detail)
         self.has_begun = has_begun
+
+
+class FunctionBroken(FunctionCrashed):
+    """The handler cannot be imported."""
 
 
 class FunctionTimedOut(InvocationFailed):
@@ -156,7 +161,7 @@ class Process:
     def on_init_error(self, kind: str) -> None:
         """The handler cannot be imported."""
         if self._ready is not None and not self._ready.done():
-            self._ready.set_exception(FunctionCrashed(f"{self.function.name}: {self.function.handler} cannot be loaded: {kind}"))
+            self._ready.set_exception(FunctionBroken(f"{self.function.name}: {self.function.handler} cannot be loaded: {kind}"))
 
     def on_lost(self, connection: Connection) -> None:
         """A connection is gone; the process opens another when it needs one."""
