@@ -68,7 +68,7 @@ def create(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
     return Answer({**_shown(row), "api_key": key.text}, 201)
 
 
-@operation(query=Page, answers={200: KeysPage})
+@operation(query=Page, answers={200: KeysPage}, etag=True)
 def list_keys(call: Call, id: str) -> Answer:  # noqa: A002
     """List a project's API keys, expired and revoked ones too."""
     project_id = _own_project(call, id)

@@ -51,7 +51,7 @@ def create(call: Call) -> Answer:
     return Answer({"batch": shown(batch), "results": results}, 201)
 
 
-@operation(query=Page, answers={200: BatchesPage})
+@operation(query=Page, answers={200: BatchesPage}, etag=True)
 def list_batches(call: Call) -> Answer:
     """List the batches, newest first."""
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from tidemill.config import Settings
 from tidemill.domain.errors import Fault, Forbidden, Internal, Invalid, MethodNotAllowed, NotFound, TidemillError, Unavailable
 from tidemill.domain.text import cleaned_json
-from tidemill.http import problem, routes
+from tidemill.http import etags, problem, routes
 from tidemill.http.cursors import KeyRing
 from tidemill.http.operation import Answer, Call, Operation
 from tidemill.http.request import Principal, Request
@@ -80,7 +80,8 @@ class Dispatcher:
         call.stage, call.tick_budget_ms = (self.settings.stage, self.settings.tick_budget_ms) if route.scopes else ("", 0)
         _take_query(call, marks)
         _take_body(call, marks)
-        return endpoint(call, **{name: unquote(value) for name, value in parameters.items()})  # type: ignore[no-any-return]
+        answer: Answer = endpoint(call, **{name: unquote(value) for name, value in parameters.items()})
+        return etags.conditional(answer, request.headers) if marks.etag else answer
 
     def _admitted(self, request: Request, route: Route) -> Principal:
         """Who is calling, if they may call this route. The one place where scopes are checked."""

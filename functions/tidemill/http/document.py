@@ -18,6 +18,7 @@ from tidemill.http.validation import adapter
 from tidemill.version import __version__
 
 REFS: Final = "#/components/schemas/{model}"
+IF_NONE_MATCH: Final = {"name": "If-None-Match", "in": "header", "required": False, "schema": {"type": "string"}}
 
 
 class ProblemError(TypedDict):
@@ -94,7 +95,11 @@ def _operation(route: Route, marks: Operation, schemas: dict[Any, Any], componen
         "operationId": route.endpoint.replace(":", "_"),
         "summary": summary,
         "tags": [route.path.split("/")[2] if route.path.startswith("/v1/") else "system"],
-        "parameters": [*_path_parameters(route), *_query_parameters(schemas.get(f"{key} query"), components)],
+        "parameters": [
+            *_path_parameters(route),
+            *_query_parameters(schemas.get(f"{key} query"), components),
+            *([IF_NONE_MATCH] if marks.etag else []),
+        ],
         "responses": {**_answers(marks, key, schemas), "default": _problem(schemas)},
         "security": [] if route.scopes is None else [{"key": sorted(scope.value for scope in route.scopes)}],
         "x-function": route.function,
@@ -114,6 +119,9 @@ def _answers(marks: Operation, key: str, schemas: dict[Any, Any]) -> dict[str, A
         if model is not None:
             schema = schemas.get(f"{key} {status}", {"type": "object"})
             found[str(status)]["content"] = {"application/json": {"schema": schema}}  # type: ignore[assignment]
+    if marks.etag:
+        found["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}  # type: ignore[assignment]
+        found["304"] = {"description": "What If-None-Match names still holds"}
     return found
 
 

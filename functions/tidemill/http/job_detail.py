@@ -119,14 +119,14 @@ def detail(store: PostgresStore, project_id: str, job_id: str) -> str:
     )
 
 
-@operation(answers={200: JobDetail})
+@operation(answers={200: JobDetail}, etag=True)
 def show(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
     """Show a job with payload, result, progress, checkpoint, output, lease and the actions that its state allows."""
     job_id = path_id("job", id)
     return Answer(call.database.run(lambda store: detail(store, call.project_id, job_id)))
 
 
-@operation(answers={200: ExecutionsPage})
+@operation(answers={200: ExecutionsPage}, etag=True)
 def executions(call: Call, id: str) -> Answer:  # noqa: A002
     """List the attempts that have ended, the oldest first; the last 100 are kept."""
     job_id = path_id("job", id)
@@ -139,7 +139,7 @@ def executions(call: Call, id: str) -> Answer:  # noqa: A002
     return Answer(f'{{"items":[{",".join(texts)}],"next_cursor":null}}')
 
 
-@operation(query=LogsQuery, answers={200: LogsPage})
+@operation(query=LogsQuery, answers={200: LogsPage}, etag=True)
 def logs(call: Call, id: str) -> Answer:  # noqa: A002
     """List a job's log lines in the order they came."""
     job_id = path_id("job", id)
@@ -159,7 +159,7 @@ def logs(call: Call, id: str) -> Answer:  # noqa: A002
     )
 
 
-@operation(answers={200: TimelinePage})
+@operation(answers={200: TimelinePage}, etag=True)
 def events(call: Call, id: str) -> Answer:  # noqa: A002
     """Tell a job's story, the oldest event first, from what is stored of it."""
     job_id = path_id("job", id)

@@ -77,7 +77,7 @@ class Walk:
     values: Mapping[str, Any]
 
 
-@operation(query=JobsQuery, answers={200: JobsPage})
+@operation(query=JobsQuery, answers={200: JobsPage}, etag=True)
 def list_jobs(call: Call) -> Answer:
     """List jobs. A page may end early with a `next_cursor`; null means that there is no more.
 

@@ -86,7 +86,7 @@ class QueuesPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=Page, answers={200: QueuesPage})
+@operation(query=Page, answers={200: QueuesPage}, etag=True)
 def list_queues(call: Call) -> Answer:
     """List the queues by name."""
     return pages.plain(

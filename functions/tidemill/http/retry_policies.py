@@ -46,7 +46,7 @@ class PoliciesPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=Page, answers={200: PoliciesPage})
+@operation(query=Page, answers={200: PoliciesPage}, etag=True)
 def list_policies(call: Call) -> Answer:
     """List the retry policies by name."""
     return pages.plain(

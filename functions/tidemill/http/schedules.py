@@ -47,7 +47,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
 _DEFAULTS: Final = Spec(job={})
 
 
-@operation(query=Page, answers={200: SchedulesPage})
+@operation(query=Page, answers={200: SchedulesPage}, etag=True)
 def list_schedules(call: Call) -> Answer:
     """List the schedules by name."""
 
@@ -140,7 +140,7 @@ def trigger(call: Call, name: str) -> Answer:
     return Answer(f'{{"job":{text},"deduplicated":{"true" if deduplicated else "false"}}}', 200 if deduplicated else 201)
 
 
-@operation(answers={200: ScheduleEvents})
+@operation(answers={200: ScheduleEvents}, etag=True)
 def events(call: Call, name: str) -> Answer:
     """Show the last 100 fires, skips, cancellations and errors, newest first, with reasons."""
     name = path_name("schedule", name)

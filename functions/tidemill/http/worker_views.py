@@ -55,7 +55,7 @@ class WorkersPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=Page, answers={200: WorkersPage})
+@operation(query=Page, answers={200: WorkersPage}, etag=True)
 def list_workers(call: Call) -> Answer:
     """List the workers, live and stale, with versions and load."""
     return pages.plain(
