@@ -152,8 +152,15 @@ def test_lock_files_hold_names_versions_and_hashes_only() -> None:
 
 
 def test_lock_files_agree() -> None:
-    pins = {path.stem: set(re.findall(r"^[^ ]+==[^ ]+", path.read_text(), re.MULTILINE)) for path in (ROOT / "requirements").glob("*.lock")}
+    pins = {
+        path.stem: set(re.findall(r"^[^ ]+==[^ ]+(?: ; [^\\]+)?", path.read_text(), re.MULTILINE))
+        for path in (ROOT / "requirements").glob("*.lock")
+    }
     assert pins["runtime"] <= pins["dev"]
+    for name, pinned in pins.items():
+        versions = {pin.partition("==")[0]: pin.partition(" ")[0] for pin in pins["dev"]}
+        apart = {pin for pin in pinned if pin.partition(" ")[0] != versions.get(pin.partition("==")[0], pin.partition(" ")[0])}
+        assert not apart, f"{name}.lock and dev.lock go into one environment and disagree"
 
 
 def _formats(call: ast.Call) -> bool:
