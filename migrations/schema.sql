@@ -2276,7 +2276,15 @@ ALTER TABLE ONLY tidemill.workers
 
 CREATE INDEX api_keys_by_project ON tidemill.api_keys USING btree (project_id, id);
 
+CREATE INDEX audit_log_by_action ON tidemill.audit_log USING btree (project_id, action, id);
+
+CREATE INDEX audit_log_by_actor ON tidemill.audit_log USING btree (project_id, actor_id, id);
+
+CREATE INDEX audit_log_by_org ON tidemill.audit_log USING btree (org_id, id) WHERE (org_id IS NOT NULL);
+
 CREATE INDEX audit_log_by_project ON tidemill.audit_log USING btree (project_id, id);
+
+CREATE INDEX audit_log_by_target ON tidemill.audit_log USING btree (project_id, target_kind, target_id, id);
 
 CREATE INDEX concurrency_limits_by_queue ON tidemill.concurrency_limits USING btree (queue_id) WHERE (queue_id IS NOT NULL);
 

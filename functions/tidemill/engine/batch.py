@@ -84,15 +84,21 @@ def cancel_batch(store: BatchStore, project_id: str, batch_id: str, *, roll: Rol
 
     At most 500 members in this call; the scheduler goes on with the rest. Not within a transaction: each member has its own.
     """
+    after = begin_cancel(store, project_id, batch_id, now=now)
+    if after is not None:
+        cancel_members(store, project_id, batch_id, after, roll=roll, now=now)
+    return "cancelled"
+
+
+def begin_cancel(store: BatchStore, project_id: str, batch_id: str, *, now: datetime | None = None) -> str | None:
+    """Marks the batch as cancelled; where `cancel_members` is to go on from, None if all have had their turn."""
     found = store.cancel_batch(project_id, batch_id, now=now)
     if found is None:
         raise NotFound("batch", batch_id)
     status, after = found
     if status != "cancelled":
         raise InvalidTransition(status, "be cancelled", kind="batch")
-    if after is not None:
-        cancel_members(store, project_id, batch_id, after, roll=roll, now=now)
-    return status
+    return after
 
 
 def cancel_members(store: BatchStore, project_id: str, batch_id: str, after: str, *, roll: Rolls, now: datetime | None = None) -> int:

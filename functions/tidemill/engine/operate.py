@@ -58,7 +58,7 @@ def retry(store: OperateStore, project_id: str, job_id: str, *, by: str | None =
 
     def attempt(state: State) -> State | None:
         transitions.require(state, Event.RETRY)
-        with store.transaction():
+        with store.attempt():
             holder = store.take_hold(project_id, job_id, now=now)
             if holder is not None and holder != job_id:
                 raise UniqueConflict(job_id, holder)
@@ -103,7 +103,7 @@ def edit(store: OperateStore, project_id: str, job_id: str, change: Edit, *, now
     def attempt(state: State) -> State | None:
         if not transitions.editable(state):
             raise InvalidTransition(state.value, "edit")
-        with store.transaction():
+        with store.attempt():
             if change.priority is not None:
                 moved = (
                     store.move_entry(project_id, job_id, priority=change.priority, now=now)

@@ -17,6 +17,7 @@ from tidemill.http.job_view import Row, instant
 from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.parameters import path_id
 from tidemill.http.queries import Page
+from tidemill.store.postgres import PostgresStore
 
 ScopeName = Literal["enqueue", "work", "read", "operate", "admin"]
 
@@ -62,10 +63,13 @@ def create(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
     given = call.body
     key = api_keys.compose(call.stage, new_id(), secrets.token_urlsafe(api_keys.SECRET_BYTES))
     scopes = sorted(set(given["scopes"]))
-    row = call.database.run(
-        lambda store: store.create_key(project_id, key.key_id, given["name"], key.digest, scopes, given.get("expires_at"))
-    )
-    return Answer({**_shown(row), "api_key": key.text}, 201)
+
+    def work(store: PostgresStore) -> Row:
+        row = _shown(store.create_key(project_id, key.key_id, given["name"], key.digest, scopes, given.get("expires_at")))
+        call.note("api_key", key.key_id, after=row)
+        return row
+
+    return Answer({**call.database.run(work), "api_key": key.text}, 201)
 
 
 @operation(query=Page, answers={200: KeysPage}, etag=True)
@@ -85,10 +89,17 @@ def list_keys(call: Call, id: str) -> Answer:  # noqa: A002
 def revoke(call: Call, id: str) -> Answer:  # noqa: A002
     """Revoke an API key. It ends at once, save where a gateway remembers it for up to a minute. A repeat changes nothing."""
     key_id = path_id("API key", id)
-    row = call.database.run(lambda store: store.revoke_key(call.project_id, key_id))
-    if row is None:
-        raise NotFound("API key", key_id)
-    return Answer(_shown(row))
+
+    def work(store: PostgresStore) -> Row:
+        before = store.api_key(call.project_id, key_id)
+        row = store.revoke_key(call.project_id, key_id)
+        if before is None or row is None:
+            raise NotFound("API key", key_id)
+        was, now = ({n: v for n, v in _shown(key).items() if n != "last_used_at"} for key in (before, row))
+        call.note("api_key", key_id, before=was, after=now)
+        return _shown(row)
+
+    return Answer(call.database.run(work))
 
 
 def _own_project(call: Call, id: str) -> str:  # noqa: A002

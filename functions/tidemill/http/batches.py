@@ -87,7 +87,28 @@ def seal(call: Call, id: str) -> Answer:  # noqa: A002
 @operation(body=NothingIn, body_optional=True, answers={200: Batch})
 def cancel(call: Call, id: str) -> Answer:  # noqa: A002
     """Cancel what has not begun and ask what runs to stop; no callback is created. Large batches are finished by the scheduler."""
-    return _answered(call, id, lambda store, batch_id: engine.cancel_batch(store, call.project_id, batch_id, roll=random.random))
+    batch_id = path_id("batch", id)
+
+    def begin(store: PostgresStore) -> str | None:
+        before = shown(_found(store, call.project_id, batch_id))
+        after = engine.begin_cancel(store, call.project_id, batch_id)
+        call.note(
+            "batch",
+            batch_id,
+            before={"status": before["status"]},
+            after={"status": shown(_found(store, call.project_id, batch_id))["status"]},
+        )
+        return after
+
+    after = call.database.run(begin)
+
+    def go_on(store: PostgresStore) -> StoredBatch:
+        if after is not None:
+            engine.cancel_members(store, call.project_id, batch_id, after, roll=random.random)
+        return _found(store, call.project_id, batch_id)
+
+    plain = call.audit.plain if call.audit else call.database  # each member has its own transaction
+    return Answer(shown(plain.run(go_on)))
 
 
 def shown(batch: StoredBatch) -> dict[str, Any]:

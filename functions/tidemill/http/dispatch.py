@@ -12,6 +12,7 @@ from tidemill.config import Settings
 from tidemill.domain.errors import Fault, Forbidden, Internal, Invalid, MethodNotAllowed, NotFound, TidemillError, Unavailable
 from tidemill.domain.text import cleaned_json
 from tidemill.http import etags, problem, routes
+from tidemill.http.audit import Auditing
 from tidemill.http.cursors import KeyRing
 from tidemill.http.operation import Answer, Call, Operation
 from tidemill.http.request import Principal, Request
@@ -76,11 +77,14 @@ class Dispatcher:
         principal = self._admitted(request, route)
         endpoint = endpoint_of(route)
         marks: Operation = endpoint.operation
+        parameters = {name: unquote(value) for name, value in parameters.items()}
         call = Call(request, principal, self._lazy, self._sleep, ring=self._ring)  # type: ignore[arg-type]
+        if route.is_audited(principal.scopes):
+            call.audit = call.database = Auditing(self._lazy, principal, request, route, parameters)  # type: ignore[assignment, arg-type]
         call.stage, call.tick_budget_ms = (self.settings.stage, self.settings.tick_budget_ms) if route.scopes else ("", 0)
         _take_query(call, marks)
         _take_body(call, marks)
-        answer: Answer = endpoint(call, **{name: unquote(value) for name, value in parameters.items()})
+        answer: Answer = endpoint(call, **parameters)
         return etags.conditional(answer, request.headers) if marks.etag else answer
 
     def _admitted(self, request: Request, route: Route) -> Principal:

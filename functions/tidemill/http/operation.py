@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from tidemill.http.audit import Auditing
     from tidemill.http.body import Body
     from tidemill.http.cursors import KeyRing
     from tidemill.http.request import Principal, Request
@@ -62,11 +63,17 @@ class Call:
     query: Mapping[str, Any] = field(default_factory=dict)
     raw: Body | None = None
     ring: KeyRing | None = None
+    audit: Auditing | None = None
 
     @property
     def project_id(self) -> str:
         """The project that the caller belongs to; every look-up is within it."""
         return self.principal.project_id
+
+    def note(self, kind: str, target_id: str, **what: Any) -> None:
+        """Takes a note for the audit log, see audit.Auditing.note; within `database.run`. Data-plane traffic is not noted."""
+        if self.audit is not None:
+            self.audit.note(kind, target_id, **what)
 
 
 def operation(**marks: Any) -> Callable[[F], F]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
@@ -18,12 +18,18 @@ from tidemill.engine import operate
 from tidemill.engine.enqueue import rerun as fresh_copy
 from tidemill.http.fields import CLOSED, Instant, Int32, Priority, Tags
 from tidemill.http.job_detail import detail, row_of
-from tidemill.http.job_view import job_json
+from tidemill.http.job_view import Row, instant, job_json
 from tidemill.http.jobs import TOO_LARGE
 from tidemill.http.models.jobs import Created, JobDetail
 from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.parameters import path_id
 from tidemill.store.postgres import PostgresStore
+
+TOLD: Final = (
+    "job_type", "queue", "state", "priority", "run_at", "tags", "schema_version", "attempt_count", "cancel_requested_at", "final_reason",
+    "payload",
+)  # fmt: skip
+"""Of a job, for the audit log (which leaves the payload's value out)."""
 
 
 class NothingIn(TypedDict):
@@ -99,6 +105,7 @@ def rerun(call: Call, id: str) -> Answer:  # noqa: A002
     def work(store: PostgresStore) -> str:
         made = fresh_copy(store, call.project_id, job_id)
         assert made.job_id is not None
+        call.note("job", job_id, after={"copy": made.job_id})
         return job_json(row_of(store, call.project_id, made.job_id))
 
     return Answer(f'{{"job":{call.database.run(work)},"deduplicated":false}}', 201)
@@ -119,15 +126,28 @@ def edit(call: Call, id: str) -> Answer:  # noqa: A002
 def delete(call: Call, id: str) -> Answer:  # noqa: A002
     """Remove a job that is not leased, with its history."""
     job_id = path_id("job", id)
-    call.database.run(lambda store: operate.delete(store, call.project_id, job_id))
+
+    def work(store: PostgresStore) -> None:
+        before = told(row_of(store, call.project_id, job_id))
+        operate.delete(store, call.project_id, job_id)
+        call.note("job", job_id, before=before)
+
+    call.database.run(work)
     return Answer("", 204)
+
+
+def told(row: Row) -> Row:
+    """What the audit log keeps of a job from a row of jobs/by_id."""
+    return {name: instant(row[name]) if name.endswith("_at") else row[name] for name in TOLD}
 
 
 def _moved(call: Call, id: str, verb: Callable[[PostgresStore, str], object]) -> Answer:  # noqa: A002
     job_id = path_id("job", id)
 
     def work(store: PostgresStore) -> str:
+        before = told(row_of(store, call.project_id, job_id, payload=True))
         verb(store, job_id)
+        call.note("job", job_id, before=before, after=told(row_of(store, call.project_id, job_id, payload=True)))
         return detail(store, call.project_id, job_id)
 
     return Answer(call.database.run(work))

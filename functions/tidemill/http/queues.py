@@ -107,7 +107,7 @@ def create(call: Call) -> Answer:
         policy_id = _policy_id(store, call)
         if not store.create_queue(call.project_id, str(new_id()), name, fields, policy_id):
             raise Conflict(f"a queue called {name!r} exists already: change it with PATCH")
-        return _row(store, call.project_id, name)
+        return _noted(call, None, _row(store, call.project_id, name))
 
     return Answer(_shown(call.database.run(work)), 201)
 
@@ -142,11 +142,18 @@ def _edited(call: Call, name: str, fields: dict[str, Any], *, sets_policy: bool 
 
     def work(store: PostgresStore) -> Row:
         policy_id = _policy_id(store, call) if sets_policy else None
+        before = _row(store, call.project_id, name)
         if not store.edit_queue(call.project_id, name, fields, sets_policy=sets_policy, policy_id=policy_id):
             raise NotFound("queue", name)
-        return _row(store, call.project_id, name)
+        return _noted(call, before, _row(store, call.project_id, name))
 
     return Answer(_shown(call.database.run(work)))
+
+
+def _noted(call: Call, before: Row | None, after: Row) -> Row:
+    was, now = ({n: v for n, v in _shown(row).items() if n != "updated_at"} if row else None for row in (before, after))
+    call.note("queue", after["name"], before=was, after=now)
+    return after
 
 
 def _row(store: PostgresStore, project_id: str, name: str) -> Row:

@@ -67,7 +67,7 @@ def create(call: Call) -> Answer:
     def work(store: PostgresStore) -> Row:
         if not store.create_policy(call.project_id, str(new_id()), name, fields):
             raise Conflict(f"a retry policy called {name!r} exists already: change it with PATCH")
-        return _row(store, call.project_id, name)
+        return _noted(call, None, _row(store, call.project_id, name))
 
     return Answer(_shown(call.database.run(work)), 201)
 
@@ -85,9 +85,10 @@ def edit(call: Call, name: str) -> Answer:
     name = path_name("retry policy", name)
 
     def work(store: PostgresStore) -> Row:
+        before = _row(store, call.project_id, name)
         if not store.edit_policy(call.project_id, name, call.body):
             raise NotFound("retry policy", name)
-        return _row(store, call.project_id, name)
+        return _noted(call, before, _row(store, call.project_id, name))
 
     return Answer(_shown(call.database.run(work)))
 
@@ -96,9 +97,21 @@ def edit(call: Call, name: str) -> Answer:
 def delete(call: Call, name: str) -> Answer:
     """Remove a retry policy. Jobs and queues that name it fall back to the default."""
     name = path_name("retry policy", name)
-    if not call.database.run(lambda store: store.delete_policy(call.project_id, name)):
-        raise NotFound("retry policy", name)
+
+    def work(store: PostgresStore) -> None:
+        before = _row(store, call.project_id, name)
+        if not store.delete_policy(call.project_id, name):
+            raise NotFound("retry policy", name)
+        call.note("retry_policy", name, before=_shown(before))
+
+    call.database.run(work)
     return Answer("", 204)
+
+
+def _noted(call: Call, before: Row | None, after: Row) -> Row:
+    was, now = ({n: v for n, v in _shown(row).items() if n != "updated_at"} if row else None for row in (before, after))
+    call.note("retry_policy", after["name"], before=was, after=now)
+    return after
 
 
 def _row(store: PostgresStore, project_id: str, name: str) -> Row:

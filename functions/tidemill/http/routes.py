@@ -6,7 +6,7 @@ Infrastructure, local server, authorisation, OpenAPI document and tests all read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -37,6 +37,12 @@ class Route:
     def pattern(self) -> re.Pattern[str]:
         """Matches normalised paths, which have one segment per parameter."""
         return re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path))
+
+    def is_audited(self, scopes: Collection[str]) -> bool:
+        """Is a call by who has these scopes noted in the audit log? All that may change something is, but what producers and workers do."""
+        if self.method == "GET" or self.scopes is None or self.endpoint in READS:
+            return False
+        return not any(scope in scopes and scope in self.scopes for scope in (Scope.ENQUEUE, Scope.WORK))
 
     @cached_property
     def rule(self) -> str:
@@ -91,6 +97,7 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/projects/{id}/api-keys", "admin", (R, A), "api_keys:list_keys"),
     Route("POST", "/v1/projects/{id}/api-keys", "admin", (A,), "api_keys:create"),
     Route("DELETE", "/v1/api-keys/{id}", "admin", (A,), "api_keys:revoke"),
+    Route("GET", "/v1/audit", "admin", (R, A), "audit_log:list_notes"),
     Route("GET", "/v1/queues", "admin", (R, O, A), "queues:list_queues"),
     Route("POST", "/v1/queues", "admin", (A,), "queues:create"),
     Route("GET", "/v1/queues/{name}", "admin", (R, O, A), "queues:show"),
@@ -116,6 +123,9 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/schedules/{name}/preview", "admin", (R, O, A), "schedules:preview"),
     Route("POST", "/v1/tick", "scheduler", (A,), "ticks:tick"),
 )
+
+READS: Final = frozenset({"schedules:preview_timing"})
+"""Endpoints that change nothing although their method could."""
 
 VERBS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "queues": {"POST": ("pause", "resume")},

@@ -67,7 +67,14 @@ def put(call: Call, name: str) -> Answer:
     A change takes back occurrences that were made ready ahead, and counts from now; it never fires by itself.
     """
     name, spec = _name(name), _spec(call.body, call, ())
-    done = call.database.run(lambda store: engine.put(store, call.project_id, name, spec, new_id=lambda: str(new_id())))
+
+    def work(store: PostgresStore) -> engine.Put:
+        before = _as_it_is(store, call, name)
+        done = engine.put(store, call.project_id, name, spec, new_id=lambda: str(new_id()))
+        call.note("schedule", name, before=before, after=told(done.schedule))
+        return done
+
+    done = call.database.run(work)
     return Answer(shown(done.schedule), 201 if done.created else 200)
 
 
@@ -77,8 +84,12 @@ def sync(call: Call) -> Answer:
     specs = {_name(name): _spec(given, call, ("schedules", name)) for name, given in call.body["schedules"].items()}
 
     def work(store: PostgresStore) -> Mapping[str, int]:
+        declared_by = call.body["declared_by"]
         with store.transaction():
-            return engine.sync(store, call.project_id, call.body["declared_by"], specs, new_id=lambda: str(new_id()))
+            counts = engine.sync(store, call.project_id, declared_by, specs, new_id=lambda: str(new_id()))
+        nothing = dict.fromkeys(counts, 0)
+        call.note("schedule", declared_by, before=nothing, after=dict(counts))
+        return counts
 
     return Answer(dict(call.database.run(work)))
 
@@ -86,7 +97,8 @@ def sync(call: Call) -> Answer:
 @operation(answers={200: ScheduleOut})
 def show(call: Call, name: str) -> Answer:
     """Show a schedule."""
-    return _answered(call, name, lambda store, name: engine.show(store, call.project_id, name))
+    name = path_name("schedule", name)
+    return Answer(shown(call.database.run(lambda store: engine.show(store, call.project_id, name))))
 
 
 @operation(body=ScheduleEdit, answers={200: ScheduleOut})
@@ -110,7 +122,13 @@ def edit(call: Call, name: str) -> Answer:
 def delete(call: Call, name: str) -> Answer:
     """Remove a schedule and its events. Occurrences that are not due yet are cancelled; its other jobs stay."""
     name = path_name("schedule", name)
-    call.database.run(lambda store: engine.delete(store, call.project_id, name))
+
+    def work(store: PostgresStore) -> None:
+        before = told(engine.show(store, call.project_id, name))
+        engine.delete(store, call.project_id, name)
+        call.note("schedule", name, before=before)
+
+    call.database.run(work)
     return Answer("", 204)
 
 
@@ -134,6 +152,7 @@ def trigger(call: Call, name: str) -> Answer:
     def work(store: PostgresStore) -> tuple[bool, str]:
         made = engine.trigger(store, call.project_id, name)
         assert made.job_id is not None
+        call.note("schedule", name, after={"job_id": made.job_id, "deduplicated": made.deduplicated})
         return made.deduplicated, job_json(row_of(store, call.project_id, made.job_id))
 
     deduplicated, text = call.database.run(work)
@@ -174,7 +193,26 @@ def preview_timing(call: Call) -> Answer:
 
 def _answered(call: Call, name: str, verb: Callable[[PostgresStore, str], Schedule]) -> Answer:
     name = path_name("schedule", name)
-    return Answer(shown(call.database.run(lambda store: verb(store, name))))
+
+    def work(store: PostgresStore) -> Schedule:
+        before = told(engine.show(store, call.project_id, name))
+        after = verb(store, name)
+        call.note("schedule", name, before=before, after=told(after))
+        return after
+
+    return Answer(shown(call.database.run(work)))
+
+
+def told(schedule: Schedule) -> dict[str, Any]:
+    """What the audit log keeps of a schedule: what it was told, not where it stands."""
+    return {
+        name: value for name, value in shown(schedule).items() if name not in ("updated_at", "next_run_at", "last_run_at", "description")
+    }
+
+
+def _as_it_is(store: PostgresStore, call: Call, name: str) -> dict[str, Any] | None:
+    found = store.schedules(call.project_id, name=name, after=None, limit=1, now=None)
+    return told(found[0]) if found else None
 
 
 def _name(name: str) -> str:

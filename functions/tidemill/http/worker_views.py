@@ -80,10 +80,17 @@ def command(call: Call, id: str) -> Answer:  # noqa: A002
     worker_id = path_id("worker", id)
 
     def work(store: PostgresStore) -> Row:
+        before = _row(store, call.project_id, worker_id)
         engine.command(store, call.project_id, worker_id, call.body["command"])
-        return _row(store, call.project_id, worker_id)
+        after = _row(store, call.project_id, worker_id)
+        call.note("worker", worker_id, before=_told(before), after=_told(after))
+        return after
 
     return Answer(_shown(call.database.run(work)))
+
+
+def _told(row: Row) -> Row:
+    return {name: row[name] for name in ("name", "status", "command")}
 
 
 def _row(store: PostgresStore, project_id: str, worker_id: str) -> Row:

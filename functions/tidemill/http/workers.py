@@ -52,5 +52,10 @@ def heartbeat(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
 def deregister(call: Call, id: str) -> Answer:  # noqa: A002
     """Remove a worker and release what it holds without costing an attempt."""
     worker_id = path_id("worker", id)
-    released = call.database.run(lambda store: engine.deregister(store, call.project_id, worker_id, roll=random.random))
-    return Answer({"released": released})
+
+    def work(store: PostgresStore) -> int:
+        released = engine.deregister(store, call.project_id, worker_id, roll=random.random)
+        call.note("worker", worker_id, after={"released": released})
+        return released
+
+    return Answer({"released": call.database.run(work)})

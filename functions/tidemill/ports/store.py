@@ -38,6 +38,9 @@ class Transactions(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """Opens it, or joins the one that is open."""
 
+    def attempt(self) -> AbstractContextManager[None]:
+        """As `transaction`, but when its body raises only that is undone, and the transaction around it can go on."""
+
 
 class EnqueueStore(Transactions, Protocol):
     """Creates jobs."""

@@ -50,6 +50,11 @@ class ApiKeys(Reads):
         """The project's keys in the order they were made, with those that are over."""
         return self._dicts("keys/list", {"project_id": project_id, "after": after, "limit": limit})
 
+    def api_key(self, project_id: str, key_id: str) -> Row | None:
+        """The key's row; None if the project has no such key."""
+        found = self._dicts("keys/show", {"project_id": project_id, "id": key_id})
+        return found[0] if found else None
+
     def revoke_key(self, project_id: str, key_id: str) -> Row | None:
         """The key's row after it; None if the project has no such key."""
         found = self._dicts("keys/revoke", {"project_id": project_id, "id": key_id})

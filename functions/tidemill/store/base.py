@@ -47,6 +47,12 @@ class Adapter:
         with self._conn.transaction():
             yield
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Like `transaction`, but what raises within is undone alone, also inside another one (by a savepoint)."""
+        with self._conn.transaction():
+            yield
+
     def _forget_keys(self, job_ids: list[str]) -> None:
         """After jobs were deleted in this transaction: no key may answer with one of them."""
         if job_ids:

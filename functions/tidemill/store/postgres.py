@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.store.api_keys import ApiKeys
+from tidemill.store.audits import Audits
 from tidemill.store.claims import Claims
 from tidemill.store.configures import Configures
 from tidemill.store.enqueues import Enqueues
@@ -18,6 +19,6 @@ from tidemill.store.sweeps import Sweeps
 
 
 class PostgresStore(
-    Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Schedules, Configures, ApiKeys, Lists, Explains
+    Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Schedules, Configures, ApiKeys, Lists, Explains, Audits
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""
