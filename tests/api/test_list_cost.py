@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from api.gateway import Gateway
-from tidemill.http import job_lists
+from tidemill.store import job_filters
 from tidemill.store.lists import Place
 from tidemill.store.statements import sql
 
@@ -73,7 +73,7 @@ def test_no_list_reads_a_table(filled: Filled, capsys: pytest.CaptureFixture[str
             rows, buffers = cost(filled, f"lists/{name}", start | values | {"descending": descending})
             told.append(f"{name}{' desc' if descending else ''}: {rows} rows {buffers} pages")
             assert buffers <= MOST_BUFFERS, told[-1]
-    filters = job_lists.filters_of({"job_type": "t1", "state": ["queued", "completed"]})
+    filters = job_filters.filters_of({"job_type": "t1", "state": ["queued", "completed"]})
     everything = dict.fromkeys(filters) | {"retrying": False}
     for given in (filters, everything):
         rows, buffers = cost(filled, "lists/matching", {"project_id": filled.project_id, "ids": filled.ids, "batch_id": None, **given})

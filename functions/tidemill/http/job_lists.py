@@ -9,54 +9,32 @@ may end early, even empty, with a `next_cursor` that goes on; null means that th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, Literal, NotRequired
+from datetime import datetime
+from typing import Any, Final, Literal, NotRequired
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
 from tidemill.http import pages
-from tidemill.http.fields import CLOSED, Id, Instant, Key, Name, Tag, id_of, text_of
+from tidemill.http.fields import text_of
 from tidemill.http.job_view import job_json
-from tidemill.http.models.jobs import Job, State
+from tidemill.http.models.job_filter import JobFilter
+from tidemill.http.models.jobs import Job
 from tidemill.http.operation import Answer, Call, operation
-from tidemill.http.queries import Cursor, Limit, Whole
+from tidemill.http.queries import Cursor, Limit
+from tidemill.store.job_filters import Walk, filters_of, walk_of
 from tidemill.store.lists import Place
 from tidemill.store.postgres import PostgresStore
 
 CHUNK: Final = 500
 PAYLOADS_AT_ONCE: Final = 16
-KEYED: Final = {"batch_id": "batch", "principal_id": "principal", "correlation_id": "correlation", "fingerprint": "fingerprint"}
-REMEMBERED: Final = {"pending": "waiting", "cancelled": "cancelled", "dead_letter": "dead_letter", "quarantined": "quarantined"}
 
 
-class JobsQuery(TypedDict):
+class JobsQuery(JobFilter):
     """Filters, all of which must match."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     limit: NotRequired[Limit]
     cursor: NotRequired[Cursor]
-    queue: NotRequired[Name]
-    job_type: NotRequired[Name]
-    job_type_prefix: NotRequired[Name]
-    state: NotRequired[list[State | Literal["retrying"]]]
-    tag: NotRequired[Annotated[list[Tag], Field(max_length=limits.TAGS)]]
-    any_tag: NotRequired[Annotated[list[Tag], Field(max_length=limits.TAGS)]]
-    partition_key: NotRequired[Key]
-    rate_class: NotRequired[Name]
-    priority: NotRequired[Annotated[int, Whole, Field(ge=limits.PRIORITY[0], le=limits.PRIORITY[1])]]
-    fingerprint: NotRequired[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]]
-    batch_id: NotRequired[Id]
-    scheduled_job_id: NotRequired[Id]
-    worker_id: NotRequired[Id]
-    principal_id: NotRequired[Key]
-    correlation_id: NotRequired[Key]
-    error_class: NotRequired[Annotated[str, Field(min_length=1, max_length=limits.ERROR_CLASS_CHARS)]]
-    created_after: NotRequired[Instant]
-    created_before: NotRequired[Instant]
-    q: NotRequired[Key]
     sort: NotRequired[Literal["created_at", "-created_at", "run_at", "-run_at", "finalized_at", "-finalized_at"]]
     include: NotRequired[Literal["payload"]]
 
@@ -66,15 +44,6 @@ class JobsPage(TypedDict):
 
     items: list[Job]
     next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """An index to walk: `lists/<name>`, its parameters."""
-
-    name: str
-    descending: bool
-    values: Mapping[str, Any]
 
 
 @operation(query=JobsQuery, answers={200: JobsPage}, etag=True)
@@ -97,62 +66,6 @@ def list_jobs(call: Call) -> Answer:
 
     answer: Answer = call.database.run(work)
     return answer
-
-
-def walk_of(query: Mapping[str, Any]) -> Walk:
-    """The narrowest index that holds everything the query can match, in its order."""
-    sort = query.get("sort", "-created_at")
-    descending = sort.startswith("-")
-    match sort.removeprefix("-"):
-        case "run_at":
-            return Walk("waiting", descending, {"queue": query.get("queue")})
-        case "finalized_at":
-            return Walk("ended", descending, {})
-        case _:
-            name, values = _narrowest(query)
-            return Walk(name, descending, {**values, **_id_bounds(query)})
-
-
-def filters_of(query: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of lists/matching."""
-    plain = ("queue", "job_type", "job_type_prefix", "partition_key", "rate_class", "priority", "fingerprint")
-    more = ("batch_id", "scheduled_job_id", "worker_id", "principal_id", "correlation_id", "error_class", "created_after", "created_before")
-    states = query.get("state") or []
-    named = sorted({state for state in states if state != "retrying"})
-    return {
-        **{name: query.get(name) for name in (*plain, *more)},
-        "states": named or None,
-        "retrying": "retrying" in states,
-        "tags": query.get("tag"),
-        "any_tags": query.get("any_tag"),
-    }
-
-
-def _narrowest(query: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    states = set(query.get("state") or ())
-    if "q" in query:
-        return "named", {"value": query["q"], "id": id_of(query["q"])}
-    for name, walk in KEYED.items():
-        if name in query:
-            return walk, {"value": query[name]}
-    if "worker_id" in query or (states and states <= {"claimed", "running"}):
-        return "leased", {}
-    if states and states <= set(REMEMBERED):
-        return "phases", {"phases": sorted(REMEMBERED[state] for state in states)}
-    return "created", {}
-
-
-def _id_bounds(query: Mapping[str, Any]) -> dict[str, Any]:
-    """What the creation times say about ids (which carry milliseconds); lists/matching is exact."""
-
-    def at(name: str, offset_ms: int, fill: str) -> str | None:
-        if name not in query:
-            return None
-        instant = datetime.fromisoformat(query[name]) - datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-        digits = f"{max(0, instant // timedelta(milliseconds=1) + offset_ms):012x}" + fill * 20
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-    return {"low": at("created_after", -1, "0"), "high": at("created_before", 1, "f")}
 
 
 def _page(

@@ -17,6 +17,8 @@ from tidemill.http.validation import checked
 
 
 def _number(text: Any) -> Any:
+    if isinstance(text, int) and not isinstance(text, bool):  # from a body, for models that queries and bodies share
+        return text
     if isinstance(text, str) and len(text) <= 20 and text.removeprefix("-").isascii() and text.removeprefix("-").isdigit():
         return int(text)
     raise PydanticCustomError("whole", "must be a whole number")
