@@ -13,12 +13,19 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg import Connection
 
 from harness import server as servers
 from harness.databases import Databases, Template, drop_template, make_template
 from harness.pooler import Pooler
 from tidemill.local import postgres
+
+# The same examples in every run, however slow the machine is: a build fails for what the code does.
+# `--hypothesis-profile=search` draws new ones.
+settings.register_profile("steady", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", parent=settings.get_profile("steady"), derandomize=False, max_examples=1_000)
+settings.load_profile("steady")
 
 
 class Run:

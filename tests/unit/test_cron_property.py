@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tidemill.domain.cron import CronError, parse
@@ -25,7 +25,6 @@ ZONES = [
 ]
 YEARS = (2026, 2028)
 WINDOW = 2 * DAY
-SLOW_SCAN = [HealthCheck.too_slow]
 
 
 @st.composite
@@ -90,7 +89,7 @@ def _plain(text: str) -> Meaning:
     return Meaning(text, tuple(values))
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=SLOW_SCAN)
+@settings(max_examples=250)
 @example((_plain("0 0 * * *"), "Asia/Beirut", datetime(2027, 3, 27, tzinfo=UTC)), "fire_after", "first")
 @example((_plain("45 1 * * *"), "Australia/Lord_Howe", datetime(2027, 4, 2, tzinfo=UTC)), "fire_after", "second")
 @example((_plain("30 23 * * 6"), "America/Santiago", datetime(2027, 4, 3, tzinfo=UTC)), "skip", "both")
@@ -124,7 +123,7 @@ def _assert_steps_agree(meaning: Meaning, zone: str, start: datetime, fires: lis
     assert after is None or after > start + WINDOW
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=SLOW_SCAN)
+@settings(max_examples=60)
 @given(meanings([1, 2, 3, 23]), st.sampled_from(ZONES), st.integers(0, 600_000))
 def test_going_back_and_forth_visits_the_same_fires(meaning: Meaning, zone: str, hours: int) -> None:
     start = datetime(2020, 1, 1, tzinfo=UTC) + HOUR * hours

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.domain import templates
@@ -44,7 +44,6 @@ def fired(made: Plan) -> list[datetime]:
     return [fire.nominal_at for fire in made.fires]
 
 
-@settings(deadline=None)
 @given(spec=specs, since=instants, lag=st.integers(0, 10**7), unfinished=st.integers(0, 3), most=st.integers(2, 120))
 def test_a_pass_decides_every_instant_once_and_in_order(spec: Spec, since: datetime, lag: int, unfinished: int, most: int) -> None:
     timetable = spec.timetable(BORN)
@@ -70,7 +69,6 @@ def test_a_pass_decides_every_instant_once_and_in_order(spec: Spec, since: datet
     assert made.is_complete or len(instants_made) == most
 
 
-@settings(deadline=None)
 @given(spec=specs, since=instants, lag=st.integers(0, 10**7), unfinished=st.integers(0, 3))
 def test_late_fires_obey_the_rule_for_missed_ones(spec: Spec, since: datetime, lag: int, unfinished: int) -> None:
     cursor = spec.first_run(spec.timetable(BORN), since)
@@ -87,7 +85,6 @@ def test_late_fires_obey_the_rule_for_missed_ones(spec: Spec, since: datetime, l
         assert late[-1] == last, "the latest of what was missed is among them"
 
 
-@settings(deadline=None)
 @given(spec=specs, since=instants, unfinished=st.integers(1, 3), lag=st.integers(0, 10**5))
 def test_an_unfinished_predecessor_is_never_joined_unless_allowed(spec: Spec, since: datetime, unfinished: int, lag: int) -> None:
     cursor = spec.first_run(spec.timetable(BORN), since)
@@ -105,7 +102,6 @@ def test_an_unfinished_predecessor_is_never_joined_unless_allowed(spec: Spec, si
             assert all(fire.regard == "none" for fire in made.fires)
 
 
-@settings(deadline=None)
 @given(spec=specs, gaps=st.lists(st.integers(1, 60), min_size=1, max_size=60))
 def test_passes_within_a_minute_make_every_instant_exactly_once(spec: Spec, gaps: list[int]) -> None:
     """With `allow` and no absence, all passes together make what the timetable says, and nothing is late."""
