@@ -4,7 +4,7 @@ from typing import Any
 
 from tidemill.http.app import App
 
-app = App("admin")
+app = App("admin", is_eager=False)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -21,13 +21,15 @@ class App:
     Not for two requests at once: a Lambda environment, like a local process, has one at a time.
     """
 
-    def __init__(self, function: str, dispatcher: Dispatcher | None = None) -> None:
+    def __init__(self, function: str, dispatcher: Dispatcher | None = None, *, is_eager: bool = True) -> None:
+        """`is_eager`: load every endpoint now, while the environment starts; else each with its first request (many routes, few calls)."""
         self._dispatcher = dispatcher or Dispatcher(log=Logger(service=function))
         self._resolver = APIGatewayHttpResolver()
         self._request: Request | None = None
         self._answered: dict[str, Any] = {}
         for route in routes.of(function):
-            endpoint_of(route)  # loaded while the environment starts, not by the first request
+            if is_eager:
+                endpoint_of(route)
             self._resolver.route(route.rule, method=route.method)(self._running(route))
         self._resolver.not_found(self._nothing_there)
 
