@@ -781,6 +781,14 @@ begin
     end if;
 end $_$;
 
+CREATE FUNCTION tidemill.masked_error(message text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN "left"(btrim(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace("left"(message, 1000), '(?<!\w)(''[^'']*''|"[^"]*"|`[^`]*`)(?!\w)'::text, '<text>'::text, 'g'::text), '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'::text, '<uuid>'::text, 'gi'::text), '\m0x[0-9a-f]+\M|\m(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\M'::text, '<hex>'::text, 'gi'::text), '\d+(?:[.,:/_-]\d+)*'::text, '<n>'::text, 'g'::text), '(<(?:text|uuid|hex|n)>)(?:, ?\1)+'::text, '\1, …'::text, 'g'::text), '\s+'::text, ' '::text, 'g'::text), '[[:cntrl:]]'::text, ''::text, 'g'::text)), 500);
+
+CREATE FUNCTION tidemill.error_group(error_class text, message text) RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN substr(sha256(convert_to(((COALESCE(error_class, ''::text) || chr(31)) || tidemill.masked_error(COALESCE(message, ''::text))), 'UTF8'::name)), 1, 16);
+
 CREATE TABLE tidemill.lane_news (
     id bigint NOT NULL,
     queue_id uuid NOT NULL,
@@ -1185,6 +1193,38 @@ begin
     end loop;
     raise exception 'the parents kept moving' using errcode = 'serialization_failure';
 end $$;
+
+CREATE FUNCTION tidemill.note_dead_letters() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+    if tg_op = 'INSERT' then
+        insert into tidemill.error_group_news (
+            project_id, error_group, queue_id, job_type, error_class, message, hour, opened, died, first_at, last_at)
+        select d.project_id, d.error_group, d.queue_id, d.job_type, min(coalesce(d.error_class, d.failure_reason)),
+               tidemill.masked_error(coalesce(min(d.last_error), '')), date_trunc('hour', d.moved_at, 'UTC'),
+               count(*) filter (where not d.resolved), count(*), min(d.moved_at), max(d.moved_at)
+        from after_rows d
+        group by d.project_id, d.error_group, d.queue_id, d.job_type, date_trunc('hour', d.moved_at, 'UTC');
+    elsif tg_op = 'UPDATE' then
+        insert into tidemill.error_group_news (project_id, error_group, queue_id, job_type, hour, opened, died, first_at, last_at)
+        select b.project_id, b.error_group, b.queue_id, b.job_type, date_trunc('hour', b.moved_at, 'UTC'),
+               sum(case when b.resolved then 1 else -1 end), 0, min(b.moved_at), max(b.moved_at)
+        from before_rows b
+        join after_rows a on a.id = b.id
+        where a.resolved <> b.resolved
+        group by b.project_id, b.error_group, b.queue_id, b.job_type, date_trunc('hour', b.moved_at, 'UTC');
+    else
+        insert into tidemill.error_group_news (project_id, error_group, queue_id, job_type, hour, opened, died, first_at, last_at)
+        select b.project_id, b.error_group, b.queue_id, b.job_type, date_trunc('hour', b.moved_at, 'UTC'),
+               -count(*), 0, min(b.moved_at), max(b.moved_at)
+        from before_rows b
+        where not b.resolved
+        group by b.project_id, b.error_group, b.queue_id, b.job_type, date_trunc('hour', b.moved_at, 'UTC');
+    end if;
+    return null;
+end
+$$;
 
 CREATE FUNCTION tidemill.queue_lock(queue_id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1645,9 +1685,59 @@ CREATE TABLE tidemill.dead_letter_queue (
     resolved_at timestamp with time zone,
     resolution_action text,
     note text,
+    error_group bytea GENERATED ALWAYS AS (tidemill.error_group(COALESCE(error_class, failure_reason), last_error)) STORED,
     CONSTRAINT dead_letter_queue_note_check CHECK ((length(note) <= 2000)),
     CONSTRAINT dead_letter_queue_resolution CHECK ((resolved = (resolved_at IS NOT NULL))),
     CONSTRAINT dead_letter_queue_resolution_action_check CHECK ((resolution_action = ANY (ARRAY['retry'::text, 'discard'::text])))
+);
+
+CREATE TABLE tidemill.error_group_hours (
+    project_id uuid NOT NULL,
+    error_group bytea NOT NULL,
+    queue_id uuid NOT NULL,
+    job_type text NOT NULL,
+    hour timestamp with time zone NOT NULL,
+    died bigint NOT NULL
+);
+
+CREATE TABLE tidemill.error_group_news (
+    id bigint NOT NULL,
+    project_id uuid NOT NULL,
+    error_group bytea NOT NULL,
+    queue_id uuid NOT NULL,
+    job_type text NOT NULL,
+    error_class text,
+    message text,
+    hour timestamp with time zone NOT NULL,
+    opened bigint NOT NULL,
+    died bigint NOT NULL,
+    first_at timestamp with time zone NOT NULL,
+    last_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE tidemill.error_group_news ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME tidemill.error_group_news_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE tidemill.error_groups (
+    project_id uuid NOT NULL,
+    error_group bytea NOT NULL,
+    queue_id uuid NOT NULL,
+    job_type text NOT NULL,
+    error_class text,
+    message text DEFAULT ''::text NOT NULL,
+    open_count bigint DEFAULT 0 NOT NULL,
+    total bigint DEFAULT 0 NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT error_groups_error_class_check CHECK ((length(error_class) <= 200)),
+    CONSTRAINT error_groups_error_group_check CHECK ((length(error_group) = 16)),
+    CONSTRAINT error_groups_message_check CHECK ((length(message) <= 500))
 );
 
 CREATE TABLE tidemill.job_batches (
@@ -2151,6 +2241,15 @@ ALTER TABLE ONLY tidemill.concurrency_limits
 ALTER TABLE ONLY tidemill.dead_letter_queue
     ADD CONSTRAINT dead_letter_queue_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidemill.error_group_hours
+    ADD CONSTRAINT error_group_hours_pkey PRIMARY KEY (project_id, error_group, queue_id, job_type, hour);
+
+ALTER TABLE ONLY tidemill.error_group_news
+    ADD CONSTRAINT error_group_news_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidemill.error_groups
+    ADD CONSTRAINT error_groups_pkey PRIMARY KEY (project_id, error_group, queue_id, job_type);
+
 ALTER TABLE ONLY tidemill.job_batches
     ADD CONSTRAINT job_batches_pkey PRIMARY KEY (id);
 
@@ -2288,9 +2387,19 @@ CREATE INDEX audit_log_by_target ON tidemill.audit_log USING btree (project_id, 
 
 CREATE INDEX concurrency_limits_by_queue ON tidemill.concurrency_limits USING btree (queue_id) WHERE (queue_id IS NOT NULL);
 
+CREATE INDEX dead_letter_queue_by_group ON tidemill.dead_letter_queue USING btree (project_id, error_group, moved_at, id) WHERE (NOT resolved);
+
 CREATE INDEX dead_letter_queue_by_job ON tidemill.dead_letter_queue USING btree (job_id);
 
+CREATE INDEX dead_letter_queue_jobs_by_group ON tidemill.dead_letter_queue USING btree (project_id, error_group, job_id) WHERE (NOT resolved);
+
 CREATE INDEX dead_letter_queue_open ON tidemill.dead_letter_queue USING btree (project_id, moved_at, id) WHERE (NOT resolved);
+
+CREATE INDEX error_group_hours_by_hour ON tidemill.error_group_hours USING btree (hour);
+
+CREATE INDEX error_group_news_by_project ON tidemill.error_group_news USING btree (project_id, id);
+
+CREATE INDEX error_groups_over ON tidemill.error_groups USING btree (last_seen_at) WHERE (open_count <= 0);
 
 CREATE INDEX job_batches_by_project ON tidemill.job_batches USING btree (project_id, id);
 
@@ -2305,6 +2414,8 @@ CREATE INDEX job_dependencies_open ON tidemill.job_dependencies USING btree (dep
 CREATE INDEX job_executions_completed ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE ((status = 'completed'::tidemill.execution_status) AND (retention_until IS NULL));
 
 CREATE INDEX job_executions_completed_kept ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE ((status = 'completed'::tidemill.execution_status) AND (retention_until IS NOT NULL));
+
+CREATE INDEX job_executions_failed ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE (status <> 'completed'::tidemill.execution_status);
 
 CREATE INDEX job_executions_kept ON tidemill.job_executions USING btree (retention_until) WHERE (retention_until IS NOT NULL);
 
@@ -2395,6 +2506,12 @@ CREATE INDEX worker_heartbeats_by_worker ON tidemill.worker_heartbeats USING btr
 CREATE INDEX workers_by_project ON tidemill.workers USING btree (project_id, id);
 
 CREATE INDEX workers_by_seen ON tidemill.workers USING btree (last_seen_at);
+
+CREATE TRIGGER dead_letters_born AFTER INSERT ON tidemill.dead_letter_queue REFERENCING NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION tidemill.note_dead_letters();
+
+CREATE TRIGGER dead_letters_gone AFTER DELETE ON tidemill.dead_letter_queue REFERENCING OLD TABLE AS before_rows FOR EACH STATEMENT EXECUTE FUNCTION tidemill.note_dead_letters();
+
+CREATE TRIGGER dead_letters_resolved AFTER UPDATE ON tidemill.dead_letter_queue REFERENCING OLD TABLE AS before_rows NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION tidemill.note_dead_letters();
 
 ALTER TABLE ONLY tidemill.api_keys
     ADD CONSTRAINT api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;

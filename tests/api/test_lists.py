@@ -8,7 +8,7 @@ import pytest
 
 from api.gateway import Gateway
 from tidemill.domain import limits
-from tidemill.http import job_lists
+from tidemill.http import scans
 
 SORTS = ["created_at", "-created_at", "run_at", "-run_at", "finalized_at", "-finalized_at"]
 
@@ -124,6 +124,19 @@ def test_each_filter_finds_what_it_says(gateway: Gateway) -> None:
     assert ids(gateway, worker_id=worker) == ids(gateway, state="running") == [job["id"]]
     gateway.ack(job, "fail", error={"class": "Boom", "message": "m"})
     assert ids(gateway, error_class="Boom") == ids(gateway, state="retrying") == [job["id"]]
+    batch = gateway.post("/v1/batches", {"name": "b", "jobs": [{"job_type": "t"}]}).json["batch"]["id"]
+    member = ids(gateway, batch_id=batch)
+    assert len(member) == 1
+    spec = {"every_ms": 3_600_000, "job": {"job_type": "t"}}
+    assert gateway.request("PUT", "/v1/schedules/s", spec).status in (200, 201)
+    gateway.post("/v1/schedules/s/trigger")
+    schedule = gateway.get("/v1/schedules/s").json["id"]
+    made_by_it = ids(gateway, scheduled_job_id=schedule)
+    assert made_by_it
+    assert ids(gateway, scheduled_job_id=schedule, sort="created_at") == made_by_it[::-1]
+    fingerprint = gateway.get(f"/v1/jobs/{plain}").json["fingerprint"]
+    if fingerprint is not None:
+        assert plain in ids(gateway, fingerprint=fingerprint)
     everything = ids(gateway)
     middle = gateway.get(f"/v1/jobs/{made['priority'][1]}").json["created_at"]
     assert ids(gateway, created_before=middle) + [job for job in everything if job not in ids(gateway, created_before=middle)]
@@ -132,7 +145,7 @@ def test_each_filter_finds_what_it_says(gateway: Gateway) -> None:
 
 def test_a_page_looks_at_a_bounded_number_of_rows_and_goes_on(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SCAN_ROWS", 100)
-    monkeypatch.setattr(job_lists, "CHUNK", 30)
+    monkeypatch.setattr(scans, "CHUNK", 30)
     made = bulk(gateway, *[{"job_type": "rare" if i == 250 else "common"} for i in range(500)])
     sizes = [len(page) for page in pages(gateway, job_type="rare", limit=10)]
     assert len(sizes) == 6  # 500 rows in steps of 100; the sixth finds the end

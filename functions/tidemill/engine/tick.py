@@ -10,6 +10,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import PhaseReport
 from tidemill.engine.batch import cancelling
 from tidemill.engine.batch_store import BatchStore, DependantStore
+from tidemill.engine.dead_letters import ErrorGroupStore, fold
 from tidemill.engine.dependants import sweep
 from tidemill.engine.fire import Firing
 from tidemill.engine.promote import promote_due
@@ -22,7 +23,7 @@ BATCH = 500
 Clock = Callable[[], float]
 
 
-class TickStore(SweepStore, ScheduleStore, BatchStore, DependantStore, Protocol):
+class TickStore(SweepStore, ScheduleStore, BatchStore, DependantStore, ErrorGroupStore, Protocol):
     """All that a pass touches."""
 
 
@@ -39,6 +40,7 @@ def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000
         ("reap", lambda: _reaped(store, roll, now), "expired"),
         ("settle", lambda: sweep(store, now=now), None),
         ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), "members"),
+        ("errors", lambda: fold(store, limit=BATCH, now=now), "folded"),
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
     ]
     return [_run(name, phase, unit, clock, deadline) for name, phase, unit in phases]

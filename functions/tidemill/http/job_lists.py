@@ -8,13 +8,12 @@ may end early, even empty, with a `next_cursor` that goes on; null means that th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from tidemill.domain import limits
 from tidemill.http import pages
 from tidemill.http.fields import text_of
 from tidemill.http.job_view import job_json
@@ -22,11 +21,11 @@ from tidemill.http.models.job_filter import JobFilter
 from tidemill.http.models.jobs import Job
 from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.queries import Cursor, Limit
+from tidemill.http.scans import scanned
 from tidemill.store.job_filters import Walk, filters_of, walk_of
 from tidemill.store.lists import Place
 from tidemill.store.postgres import PostgresStore
 
-CHUNK: Final = 500
 PAYLOADS_AT_ONCE: Final = 16
 
 
@@ -72,24 +71,15 @@ def _page(
     store: PostgresStore, project_id: str, walk: Walk, filters: Mapping[str, Any], after: Place | None, size: int
 ) -> tuple[list[Place], Place | None]:
     """At most `size` matching places, and where to go on if there may be more."""
-    found: list[Place] = []
-    scanned = 0
-    chunk = min(size + 1, CHUNK)
-    while True:
-        limit = min(chunk, limits.SCAN_ROWS - scanned)
-        places = store.walk(walk.name, project_id, after, descending=walk.descending, limit=limit, values=walk.values)
+
+    def step(behind: Place | None, limit: int) -> list[Place]:
+        return store.walk(walk.name, project_id, behind, descending=walk.descending, limit=limit, values=walk.values)
+
+    def matching(places: Sequence[Place]) -> list[Place]:
         by_id = {place.id: place for place in places}
-        for job_id in store.matching(project_id, list(by_id), filters) if places else ():
-            if len(found) == size:
-                return found, found[-1]
-            found.append(by_id[job_id])
-        scanned += len(places)
-        if len(places) < limit:
-            return found, None
-        after = places[-1]
-        if scanned >= limits.SCAN_ROWS:
-            return found, after
-        chunk = CHUNK
+        return [by_id[job_id] for job_id in store.matching(project_id, list(by_id), filters)]
+
+    return scanned(step, matching, after, size)
 
 
 def _shown(store: PostgresStore, project_id: str, places: list[Place], *, payload: bool) -> Iterator[tuple[str, pages.Position]]:

@@ -9,7 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 _ID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-KEYED: Final = {"batch_id": "batch", "principal_id": "principal", "correlation_id": "correlation", "fingerprint": "fingerprint"}
+KEYED: Final = {
+    "error_group": "error_group", "batch_id": "batch", "scheduled_job_id": "schedule", "principal_id": "principal",
+    "correlation_id": "correlation", "fingerprint": "fingerprint",
+}  # fmt: skip
 REMEMBERED: Final = {"pending": "waiting", "cancelled": "cancelled", "dead_letter": "dead_letter", "quarantined": "quarantined"}
 
 
@@ -38,12 +41,14 @@ def walk_of(query: Mapping[str, Any]) -> Walk:
 
 def filters_of(query: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of lists/matching."""
-    plain = ("queue", "job_type", "job_type_prefix", "partition_key", "rate_class", "priority", "fingerprint")
-    more = ("batch_id", "scheduled_job_id", "worker_id", "principal_id", "correlation_id", "error_class", "created_after", "created_before")
+    plain = (
+        "queue", "job_type", "job_type_prefix", "partition_key", "rate_class", "priority", "fingerprint", "batch_id", "scheduled_job_id",
+        "worker_id", "principal_id", "correlation_id", "error_class", "error_group", "created_after", "created_before",
+    )  # fmt: skip
     states = query.get("state") or []
     named = sorted({state for state in states if state != "retrying"})
     return {
-        **{name: query.get(name) for name in (*plain, *more)},
+        **{name: query.get(name) for name in plain},
         "states": named or None,
         "retrying": "retrying" in states,
         "tags": query.get("tag"),

@@ -6,6 +6,7 @@ from tidemill.store.api_keys import ApiKeys
 from tidemill.store.audits import Audits
 from tidemill.store.claims import Claims
 from tidemill.store.configures import Configures
+from tidemill.store.dead_letters import DeadLetters
 from tidemill.store.enqueues import Enqueues
 from tidemill.store.explains import Explains
 from tidemill.store.families import Families
@@ -19,6 +20,20 @@ from tidemill.store.sweeps import Sweeps
 
 
 class PostgresStore(
-    Enqueues, Claims, Settles, Heartbeats, Reports, Operates, Families, Sweeps, Schedules, Configures, ApiKeys, Lists, Explains, Audits
+    Enqueues,
+    Claims,
+    Settles,
+    Heartbeats,
+    Reports,
+    Operates,
+    Families,
+    Sweeps,
+    Schedules,
+    Configures,
+    ApiKeys,
+    Lists,
+    Explains,
+    DeadLetters,
+    Audits,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

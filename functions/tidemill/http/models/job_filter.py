@@ -17,6 +17,9 @@ def _listed(given: Any) -> Any:
     return [given] if isinstance(given, str) else given
 
 
+ErrorGroup = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+"""A kind of error, as `GET /v1/dead-letters?group_by=error` names it."""
+
 OneOrMore = BeforeValidator(_listed)
 """In a body one text stands for a list of one, as it does in a query."""
 
@@ -41,6 +44,7 @@ class JobFilter(TypedDict):
     principal_id: NotRequired[Key]
     correlation_id: NotRequired[Key]
     error_class: NotRequired[Annotated[str, Field(min_length=1, max_length=limits.ERROR_CLASS_CHARS)]]
+    error_group: NotRequired[ErrorGroup]
     created_after: NotRequired[Instant]
     created_before: NotRequired[Instant]
     q: NotRequired[Key]

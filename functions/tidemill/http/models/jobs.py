@@ -181,6 +181,13 @@ class LimitKey(TypedDict):
     key: str | None
 
 
+class Count(TypedDict):
+    """How many; `approximate`: there may be more than were looked at."""
+
+    count: int
+    approximate: bool
+
+
 class Job(TypedDict):
     """A job as lists show it. `actions`: what may be done with it in this state."""
 
