@@ -19,10 +19,14 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a job runs, or not: no reasons and `admissible` means that the next claim takes it."""
+    """Why a job runs, or not: no reasons and `admissible` means that the next claim takes it.
+
+    `notes`: what holds nothing back, though it may look so.
+    """
 
     state: str
     admissible: bool
     blocked_by: Sequence[Obstacle]
     position: int | None
     estimated_start_at: datetime | None
+    notes: Sequence[str] = ()

@@ -14,8 +14,8 @@ AHEAD = 1_000
 class ExplainStore(Protocol):
     """Reads a job's obstacles."""
 
-    def obstacles(self, project_id: str, job_id: str, *, now: datetime | None) -> tuple[str, list[Obstacle]] | None:
-        """The job's state and what stands in its way, in the claim's order."""
+    def obstacles(self, project_id: str, job_id: str, *, now: datetime | None) -> tuple[str, list[Obstacle], list[str]] | None:
+        """The job's state, what stands in its way in the claim's order, and what only seems to; None if there is no such job."""
 
     def ahead_of(self, job_id: str, limit: int) -> int | None:
         """How many entries come before it in its lane, at most `limit`."""
@@ -30,7 +30,7 @@ def explain(store: ExplainStore, project_id: str, job_id: str, *, now: datetime 
     found = store.obstacles(project_id, job_id, now=now)
     if found is None:
         raise NotFound("job", job_id)
-    state, blocked_by = found
+    state, blocked_by, notes = found
     clears = [obstacle.clears_at for obstacle in blocked_by]
     known = [at for at in clears if at is not None]
     return Explanation(
@@ -39,4 +39,5 @@ def explain(store: ExplainStore, project_id: str, job_id: str, *, now: datetime 
         blocked_by=blocked_by,
         position=store.ahead_of(job_id, AHEAD),
         estimated_start_at=max(known) if known and len(known) == len(clears) else None,
+        notes=tuple(notes),
     )

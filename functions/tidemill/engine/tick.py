@@ -13,6 +13,7 @@ from tidemill.engine.batch_store import BatchStore, DependantStore
 from tidemill.engine.dead_letters import ErrorGroupStore, fold
 from tidemill.engine.dependants import sweep
 from tidemill.engine.fire import Firing
+from tidemill.engine.limits import LimitStore, relane
 from tidemill.engine.promote import promote_due
 from tidemill.engine.prune import prune
 from tidemill.engine.reap import reap
@@ -23,7 +24,7 @@ BATCH = 500
 Clock = Callable[[], float]
 
 
-class TickStore(SweepStore, ScheduleStore, BatchStore, DependantStore, ErrorGroupStore, Protocol):
+class TickStore(SweepStore, ScheduleStore, BatchStore, DependantStore, ErrorGroupStore, LimitStore, Protocol):
     """All that a pass touches."""
 
 
@@ -41,6 +42,7 @@ def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000
         ("settle", lambda: sweep(store, now=now), None),
         ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), "members"),
         ("errors", lambda: fold(store, limit=BATCH, now=now), "folded"),
+        ("relane", lambda: relane(store, limit=BATCH, now=now), "more"),
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
     ]
     return [_run(name, phase, unit, clock, deadline) for name, phase, unit in phases]

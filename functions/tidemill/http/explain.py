@@ -39,13 +39,17 @@ class Blocked(TypedDict):
 
 
 class ExplainAnswer(TypedDict):
-    """`blocked_by` in the order in which the claim asks; empty for a queued job: the next claim of an otherwise idle queue takes it."""
+    """`blocked_by` in the order in which the claim asks; empty for a queued job: the next claim of an otherwise idle queue takes it.
+
+    `notes`: what holds nothing back although it may look so, such as a rate class that does not exist.
+    """
 
     state: State
     admissible: bool
     blocked_by: list[Blocked]
     position: int | None
     estimated_start_at: Instant | None
+    notes: list[str]
 
 
 @operation(answers={200: ExplainAnswer})
@@ -63,5 +67,6 @@ def explain(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
             "blocked_by": blocked,
             "position": found.position,
             "estimated_start_at": instant(found.estimated_start_at),
+            "notes": list(found.notes),
         }
     )

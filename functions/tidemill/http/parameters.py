@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidemill.domain import limits
-from tidemill.domain.errors import NotFound
+from tidemill.domain.errors import Fault, Invalid, NotFound
 from tidemill.http.fields import id_of
 
 
@@ -19,6 +19,13 @@ def path_name(kind: str, text: str) -> str:
     """The name; NotFound for what cannot be one."""
     if not limits.is_name(text):
         raise NotFound(kind, _printable(text))
+    return text
+
+
+def new_name(text: str) -> str:
+    """A name that a thing may get by PUT; Invalid with the rule for what cannot be one."""
+    if not limits.is_name(text):
+        raise Invalid([Fault(("name",), limits.NAME_RULE)])
     return text
 
 

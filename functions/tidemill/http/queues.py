@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from tidemill.domain import limits
 from tidemill.domain.errors import Conflict, Fault, Invalid, NotFound
+from tidemill.engine.limits import holding_claims
 from tidemill.http import pages
 from tidemill.http.fields import CLOSED, Id, Instant, Name, Priority, RetentionMs
 from tidemill.http.ids import new_id
@@ -140,12 +141,18 @@ def resume(call: Call, name: str) -> Answer:
 def _edited(call: Call, name: str, fields: dict[str, Any], *, sets_policy: bool = False) -> Answer:
     name = path_name("queue", name)
 
-    def work(store: PostgresStore) -> Row:
+    def change(store: PostgresStore) -> Row:
         policy_id = _policy_id(store, call) if sets_policy else None
         before = _row(store, call.project_id, name)
         if not store.edit_queue(call.project_id, name, fields, sets_policy=sets_policy, policy_id=policy_id):
             raise NotFound("queue", name)
+        if fields.get("max_concurrency") is not None:
+            store.count_queue(call.project_id, name)
         return _noted(call, before, _row(store, call.project_id, name))
+
+    def work(store: PostgresStore) -> Row:
+        limits_more = fields.get("max_concurrency") is not None
+        return holding_claims(store, lambda: change(store)) if limits_more else change(store)
 
     return Answer(_shown(call.database.run(work)))
 

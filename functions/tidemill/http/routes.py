@@ -111,6 +111,14 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/retry-policies/{name}", "admin", (R, A), "retry_policies:show"),
     Route("PATCH", "/v1/retry-policies/{name}", "admin", (A,), "retry_policies:edit"),
     Route("DELETE", "/v1/retry-policies/{name}", "admin", (A,), "retry_policies:delete"),
+    Route("GET", "/v1/rate-classes", "admin", (R, O, A), "rate_classes:list_classes"),
+    Route("GET", "/v1/rate-classes/{name}", "admin", (R, O, A), "rate_classes:show"),
+    Route("PUT", "/v1/rate-classes/{name}", "admin", (A,), "rate_classes:put"),
+    Route("DELETE", "/v1/rate-classes/{name}", "admin", (A,), "rate_classes:delete"),
+    Route("GET", "/v1/concurrency-limits", "admin", (R, O, A), "concurrency_limits:list_limits"),
+    Route("GET", "/v1/concurrency-limits/{name}", "admin", (R, O, A), "concurrency_limits:show"),
+    Route("PUT", "/v1/concurrency-limits/{name}", "admin", (A,), "concurrency_limits:put"),
+    Route("DELETE", "/v1/concurrency-limits/{name}", "admin", (A,), "concurrency_limits:delete"),
     Route("GET", "/v1/schedules", "admin", (R, O, A), "schedules:list_schedules"),
     Route("POST", "/v1/schedules/preview", "admin", (R, O, A), "schedules:preview_timing"),
     Route("POST", "/v1/schedules/sync", "admin", (A,), "schedules:sync"),
@@ -132,6 +140,8 @@ READS: Final = frozenset({"schedules:preview_timing"})
 VERBS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "queues": {"POST": ("pause", "resume")},
     "retry-policies": {},
+    "rate-classes": {},
+    "concurrency-limits": {},
     "schedules": {"POST": ("pause", "resume", "trigger"), "GET": ("events", "preview")},
 }
 """Collections whose members are found by a name that may hold slashes: what may follow the name, by method."""

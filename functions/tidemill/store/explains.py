@@ -11,12 +11,12 @@ from tidemill.store.base import Adapter
 class Explains(Adapter):
     """Reads what the claim reads."""
 
-    def obstacles(self, project_id: str, job_id: str, *, now: datetime | None) -> tuple[str, list[Obstacle]] | None:
-        """The job's state and what stands in its way, in the claim's order; None if the project has no such job."""
+    def obstacles(self, project_id: str, job_id: str, *, now: datetime | None) -> tuple[str, list[Obstacle], list[str]] | None:
         rows = self._rows("explain/job", {"project_id": project_id, "job_id": job_id, "now": now})
         if not rows:
             return None
-        return rows[-1][3], [Obstacle(*row[1:]) for row in rows[:-1]]
+        found = [Obstacle(*row[1:]) for row in rows[:-1]]
+        return rows[-1][3], [one for one in found if one.reason != "note"], [one.detail for one in found if one.reason == "note"]
 
     def ahead_of(self, job_id: str, limit: int) -> int | None:
         """How many entries of the job's own lane and queue come before it, at most `limit`; None if it has no entry."""

@@ -6,8 +6,8 @@ import psycopg
 
 from tidemill.domain.errors import Fault, Internal, Invalid, TidemillError, Unavailable
 
-# Connection gone, shutting down, no slots left, read-only after a failover, or cancelled by a time-out: come back later.
-_UNAVAILABLE = ("08", "53", "57", "25006", "58")
+# Connection gone, shutting down, no slots left, read-only after a failover, or cancelled by a time-out, or no lock in time: later.
+_UNAVAILABLE = ("08", "53", "57", "25006", "58", "55P03")
 _RETRIED = ("40001", "40P01")
 _DISCARD = ("08", "57P", "25006", "58")
 

@@ -11,6 +11,7 @@ from tidemill.store.enqueues import Enqueues
 from tidemill.store.explains import Explains
 from tidemill.store.families import Families
 from tidemill.store.heartbeats import Heartbeats
+from tidemill.store.limits import Limits
 from tidemill.store.lists import Lists
 from tidemill.store.operates import Operates
 from tidemill.store.reports import Reports
@@ -30,6 +31,7 @@ class PostgresStore(
     Sweeps,
     Schedules,
     Configures,
+    Limits,
     ApiKeys,
     Lists,
     Explains,

@@ -1,6 +1,6 @@
 -- Why a job does not run: one row per reason, in the claim's own order. Reads what the claim reads (entry, lane, limits, leases, rate class, workers),
 -- with the same functions. Parameters: project_id uuid; job_id uuid; now timestamptz or null.
--- Rows: rank, reason, since, detail, clears_at; none if the project has no such job; a single row with reason null if nothing stands in the way.
+-- Rows: rank, reason, since, detail, clears_at; a reason `note` holds nothing back; the last row has no reason but the job's state; none if the project has no such job.
 with job as materialized (
     select s.*, j.lane, e.job_id is not null as has_entry, n.now
     from tidemill.job_states s
@@ -32,12 +32,14 @@ with job as materialized (
     from waiting w where w.concurrency_limit is not null
 ), type_load as materialized (
     select w.id, c.name, c.max_concurrent as most,
-           (select count(*) from tidemill.job_leases l join tidemill.jobs o on o.id = l.job_id
-            where o.project_id = w.project_id and o.job_type = w.job_type) as running
+           (select array_agg(x.job_id::text) from (
+               select l.job_id from tidemill.job_leases l
+               where l.type_key = tidemill.type_key(w.project_id, w.job_type) order by l.priority, l.claimed_at limit c.max_concurrent) x) as holders
     from waiting w
     join tidemill.concurrency_limits c on c.project_id = w.project_id and c.job_type = w.job_type
 ), rate as materialized (
-    select w.id, w.weight, r.name, r.burst, r."limit", r.window_ms, r.is_paused, r.closed_until, tidemill.tokens_now(r, w.now) as tokens, w.now
+    select w.id, w.weight, r.name, r.burst, r."limit", r.window_ms, r.is_paused, r.closed_until, tidemill.tokens_now(r, w.now) as tokens,
+           case when r.closed_until > w.now then r.tokens else tidemill.tokens_now(r, w.now) end as saved, r.refilled_at, w.now
     from waiting w
     join tidemill.rate_classes r on r.project_id = w.project_id and r.name = w.rate_class
 ), listeners as materialized (
@@ -81,15 +83,16 @@ with job as materialized (
            concat(cardinality(k.holders), ' of ', k.most, ' places', coalesce(' of key ' || quote_literal(w.concurrency_key), ''), ' are taken by ', array_to_string(k.holders[1:5], ', ')), null
     from waiting w join key_load k on k.id = w.id where cardinality(k.holders) >= k.most
     union all
-    select 9, 'concurrency_key', null, concat(t.running, ' of ', t.most, ' places of the standing limit ', t.name, ' on ', w.job_type, ' are taken'), null
-    from waiting w join type_load t on t.id = w.id where t.running >= t.most
+    select 9, 'concurrency_key', case when w.blocked_by = 'concurrency_key' then w.blocked_since end,
+           concat(coalesce(cardinality(t.holders), 0), ' of ', t.most, ' places of the standing limit ', t.name, ' on ', w.job_type, ' are taken', ' by ' || nullif(array_to_string(t.holders[1:5], ', '), '')), null
+    from waiting w join type_load t on t.id = w.id where coalesce(cardinality(t.holders), 0) >= t.most
     union all
     select 10, 'rate_class', case when w.blocked_by = 'rate_class' then w.blocked_since end,
            case when r.is_paused then concat('rate class ', r.name, ' is paused')
                 when r.closed_until > r.now then concat('rate class ', r.name, ' is closed by a worker''s Retry-After')
                 else concat('rate class ', r.name, ' has ', round(r.tokens::numeric, 2), ' tokens, the job costs ', r.weight) end,
-           case when r.is_paused then null else greatest(coalesce(r.closed_until, r.now), r.now
-               + make_interval(secs => (least(r.burst, r.weight) - r.tokens) * r.window_ms / r."limit" / 1000.0)) end
+           case when r.is_paused then null else greatest(r.now, r.refilled_at, r.closed_until)
+               + make_interval(secs => (least(r.burst, r.weight) - r.saved) * r.window_ms / r."limit" / 1000.0) end
     from waiting w join rate r on r.id = w.id where r.tokens + 1e-9 < least(r.burst, r.weight)
     union all
     select 11, 'sticky_worker', null, concat('only worker ', w.sticky_worker, ' may take it while that one is live'), null
@@ -100,6 +103,10 @@ with job as materialized (
     from waiting w join listeners l on l.id = w.id where l.live = 0
 )
 select r.rank, r.reason, r.since, r.detail, r.clears_at from reasons r
+union all
+select 50, 'note', null, concat('rate class ', w.rate_class, ' does not exist: it holds nothing back'), null
+from waiting w
+where w.rate_class is not null and not exists (select 1 from tidemill.rate_classes r where r.project_id = w.project_id and r.name = w.rate_class)
 union all
 select 99, null, null, j.status::text, null from job j
 order by 1

@@ -5,10 +5,10 @@ with gone as (
     using tidemill.jobs j
     where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid
       and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
-    returning e.job_id, e.queue_id, e.lane, e.attempt_count, e.fence, e.traits, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
+    returning e.job_id, e.queue_id, e.lane, e.priority, e.attempt_count, e.fence, e.traits, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
 ), news as (
     -- it may have stood in front of a lane that waits for what it costs
-    insert into tidemill.lane_news (queue_id, job_id, run_at) select g.queue_id, g.job_id, g.now from gone g where g.lane <> 0
+    insert into tidemill.lane_news (queue_id, lane, priority, run_at) select g.queue_id, g.lane, g.priority, g.now from gone g where g.lane <> 0
 ), moved as (
     update tidemill.jobs j
     set phase = 'cancelled', attempt_count = g.attempt_count, fence = g.fence, final_reason = %(reason)s::text, finalized_at = g.now,

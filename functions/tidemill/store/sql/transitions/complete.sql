@@ -6,7 +6,7 @@ with ended as (
     delete from tidemill.job_leases l
     where l.job_id = any(%(job_ids)s::uuid[])
       and l.lease_token = (%(tokens)s::uuid[])[width_bucket(l.job_id, %(job_ids)s::uuid[])]
-    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key,
+    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key, l.type_key,
               width_bucket(l.job_id, %(job_ids)s::uuid[]) as place, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
 ), history as (
     insert into tidemill.job_executions (
@@ -29,5 +29,5 @@ with ended as (
 )
 select e.job_id::text, e.lease_token::text, e.traits from ended e
 where coalesce((
-    select case when count(w.limit_key) > 0 then tidemill.free_places(array_agg(w.queue_id), array_agg(w.limit_key)) end
-    from ended w where w.limit_key is not null), 0) >= 0
+    select case when count(*) > 0 then tidemill.free_places(array_agg(w.queue_id) || array_agg(w.queue_id), array_agg(w.limit_key) || array_agg(w.type_key)) end
+    from ended w where w.limit_key is not null or w.type_key is not null), 0) >= 0

@@ -5,7 +5,11 @@ with gone as (
     using tidemill.jobs j
     where j.id = any(%(job_ids)s::uuid[]) and j.project_id = %(project_id)s::uuid
       and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
-    returning e.job_id
+    returning e.job_id, e.queue_id, e.lane, e.priority
+), news as (
+    -- it may have stood in front of a lane that waits for what it costs
+    insert into tidemill.lane_news (queue_id, lane, priority, run_at)
+    select distinct g.queue_id, g.lane, g.priority, statement_timestamp() from gone g where g.lane <> 0
 ), over as materialized (
     -- A join, not `in (select … from gone)`: where a row has changed meanwhile Postgres looks at it again, and then it cannot run a
     -- subquery over a CTE that deletes ("ModifyTable should not be called during EvalPlanQual").

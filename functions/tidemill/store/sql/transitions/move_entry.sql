@@ -14,6 +14,10 @@ with gone as (
     from gone g
 ), news as (
     insert into tidemill.lane_news (queue_id, job_id, run_at) select t.queue_id, t.job_id, t.new_run_at from target t where t.lane <> 0
+), left_behind as (
+    -- it may have stood in front of a lane that waits for what it costs
+    insert into tidemill.lane_news (queue_id, lane, priority, run_at)
+    select t.queue_id, t.lane, t.priority, t.now from target t where t.lane <> 0 and (t.new_priority <> t.priority or t.new_run_at > t.run_at)
 ), entered as (
     insert into tidemill.job_queue_entries (
         queue_id, priority, run_at, job_id, attempt_count, fence, traits, weight, lane)

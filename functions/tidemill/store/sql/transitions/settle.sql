@@ -11,7 +11,7 @@ with moves as materialized (
     delete from tidemill.job_leases l
     using moves m
     where l.job_id = m.job_id and l.lease_token = m.token and l.job_id = any(%(job_ids)s::uuid[])
-    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.priority, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key,
+    returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.priority, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key, l.type_key,
               l.weight, l.lane,
               m."to", m.status, m.attempt_count, m.crash_count, m.reason, m.error_class, m.error_message, m.error_stack, m.exit_code, m.digest,
               coalesce(%(now)s::timestamptz, statement_timestamp()) as now,
@@ -72,5 +72,5 @@ with moves as materialized (
 )
 select e.job_id::text, e."to", e.traits from ended e
 where coalesce((
-    select case when count(w.limit_key) > 0 then tidemill.free_places(array_agg(w.queue_id), array_agg(w.limit_key)) end
-    from ended w where w.limit_key is not null), 0) >= 0
+    select case when count(*) > 0 then tidemill.free_places(array_agg(w.queue_id) || array_agg(w.queue_id), array_agg(w.limit_key) || array_agg(w.type_key)) end
+    from ended w where w.limit_key is not null or w.type_key is not null), 0) >= 0
