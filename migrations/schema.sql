@@ -162,7 +162,14 @@ declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
     v_queue tidemill.queues;
     v_worker text;
-    v_types text[];
+    v_types text[];          -- job types with a standing limit, how many may run, what to do when they do
+    v_most integer[];
+    v_rules tidemill.saturation_rule[];
+    v_free integer[];        -- places left in this round; null: not counted yet; -1: another claim counts them
+    v_asking integer[];      -- jobs that found none
+    v_at integer;
+    v_first integer;
+    v_is_full boolean := false;
     v_room integer := p_limit;
     v_max integer;
     v_rule tidemill.saturation_rule;
@@ -197,6 +204,8 @@ begin
     if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
         return;
     end if;
+    -- who sets a limit holds this table until what runs is counted (store/sql/limits/hold_claims.sql): what is read from here on is as of after that
+    lock table tidemill.job_leases in row exclusive mode;
     select q.* into v_queue from tidemill.queues q where q.id = p_queue_id and not q.is_paused;
     if not found then
         return;
@@ -215,28 +224,34 @@ begin
         select count(*) into v_count from (
             select 1 from tidemill.job_leases l where l.queue_id = p_queue_id and l.traits & 128 <> 0 limit v_max + 1) x;
         v_room := least(v_room, v_max - v_count);
-        if v_room <= 0 then
-            if v_rule = 'cancel_running' then
-                update tidemill.job_leases l set cancel_requested_at = v_now
-                where l.job_id = (
-                    select o.job_id from tidemill.job_leases o
-                    where o.queue_id = p_queue_id and o.traits & 128 <> 0 and o.cancel_requested_at is null
-                    order by o.priority, o.claimed_at limit 1 for update skip locked)
-                  and exists (select 1 from tidemill.job_queue_entries e where e.queue_id = p_queue_id and e.run_at <= v_now);
-            end if;
+        v_is_full := v_room <= 0;
+        if v_is_full and v_rule = 'queue' then
             return;
         end if;
     end if;
 
-    -- the news: lanes that got entries, limits that have places again (at most 2,000 at a time, what is committed by now)
+    -- job types with standing limits: what stands in lane 0 goes to its own
+    select coalesce(array_agg(t.job_type), '{}'), coalesce(array_agg(t.most), '{}'), coalesce(array_agg(t.rule), '{}')
+    into v_types, v_most, v_rules
+    from (
+        select c.job_type::text, min(c.max_concurrent) as most, (array_agg(c.on_saturated order by c.max_concurrent))[1] as rule
+        from tidemill.concurrency_limits c
+        where c.project_id = v_queue.project_id and c.job_type is not null
+        group by c.job_type) t;
+    if v_types <> '{}' then
+        perform tidemill.relane(p_queue_id, v_types, least(500, 2 * p_limit + 20), v_now);
+    end if;
+
+    -- the news: lanes that got entries or lost what stood in front, limits that have places again (at most 2,000 at a time, what is committed by now)
     with read as (
         delete from tidemill.lane_news n
         where n.id = any(array(select m.id from tidemill.lane_news m where m.queue_id = p_queue_id order by m.id limit 2000 for update skip locked))
-        returning n.job_id, n.run_at, n.limit_key
+        returning n.job_id, n.run_at, n.limit_key, n.lane, n.priority
     )
     select array_agg(r.job_id) filter (where r.job_id is not null), array_agg(r.run_at) filter (where r.job_id is not null),
-           array_agg(distinct r.limit_key) filter (where r.limit_key is not null)
-    into v_jobs, v_times, v_keys from read r;
+           array_agg(distinct r.limit_key) filter (where r.limit_key is not null),
+           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null)
+    into v_jobs, v_times, v_keys, v_lanes, v_levels from read r;
     if v_jobs is not null then
         for v_row in
             insert into tidemill.queue_lanes as l (
@@ -249,7 +264,7 @@ begin
             order by j.lane, j.priority, n.run_at
             on conflict (queue_id, lane, priority) do update
             set due_at = least(l.due_at, excluded.due_at),
-                is_ready = l.blocked_by is distinct from 'concurrency_key' and (l.is_ready or excluded.is_ready),
+                is_ready = l.blocked_by is distinct from 'concurrency_key' and (l.is_ready or excluded.is_ready or l.due_at <= v_now),
                 look_at = case when l.blocked_by is distinct from 'concurrency_key' then least(l.look_at, excluded.look_at) else l.look_at end,
                 blocked_by = nullif(l.blocked_by, 'rate_class'),
                 blocked_since = case when l.blocked_by is distinct from 'rate_class' then l.blocked_since end
@@ -275,7 +290,19 @@ begin
             (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
              cross join lateral (
                  select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
-                 where o.limit_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key' limit 100) w))
+                 where o.limit_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key' limit 100) w)
+            union
+            -- a type's lanes wait in line: those that were woken in vain go to its end
+            (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
+             cross join lateral (
+                 select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
+                 where o.type_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key'
+                 order by o.blocked_since limit 2 * p_limit + 10) w)
+            union
+            (select o.queue_id, o.lane, o.priority from unnest(v_lanes, v_levels) as n (lane, priority)
+             cross join lateral (
+                 select r.queue_id, r.lane, r.priority from tidemill.queue_lanes r
+                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class') o))
         returning l.partition_key, l.is_ready
     loop
         if v_row.is_ready then
@@ -288,6 +315,10 @@ begin
     if v_woken <> '{}' then
         perform tidemill.ready_partitions(p_queue_id, v_woken);
     end if;
+    if v_is_full then
+        perform tidemill.stop_oldest(p_queue_id, null, tidemill.due_count(p_queue_id, least(v_max, 100), v_now), v_now);
+        return;
+    end if;
     select w.name into v_worker from tidemill.workers w where w.id = p_worker_id;
     -- workers that live and are not this one: what sticks to them is theirs
     if exists (select 1 from tidemill.queue_lanes l where l.queue_id = p_queue_id and l.sticky_worker is not null) then
@@ -297,7 +328,6 @@ begin
               and w.last_seen_at > v_now - make_interval(secs => greatest(30, w.lease_ms / 1000.0))
             limit 10000);
     end if;
-    v_types := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type is not null);
 
     for v_round in 1..50 loop
         exit when v_room <= 0;
@@ -386,7 +416,9 @@ begin
             where l.queue_id = p_queue_id and l.lane = b.lane and l.priority = b.priority;
         end if;
 
-        -- rate classes and standing limits of a job type: lane by lane
+        -- standing limits of a job type and rate classes: lane by lane
+        v_free := array_fill(null::integer, array[cardinality(v_types)]);
+        v_asking := array_fill(0, array[cardinality(v_types)]);
         for v_row in
             select i, l.rate_class, l.job_type
             from generate_subscripts(v_lanes, 1) as i
@@ -396,46 +428,48 @@ begin
         loop
             v_blocked := null;
             v_n := v_wants[v_row.i];
-            if v_blocked is null and v_row.job_type = any(v_types) then
-                if not pg_try_advisory_xact_lock(tidemill.limit_key(v_queue.project_id, v_row.job_type, e'\x1e' || 'type')) then
-                    v_blocked := 'concurrency_key';
-                    v_again := v_now + interval '5 milliseconds';
-                else
-                    v_n := least(v_n, (
-                        select min(c.max_concurrent - (
-                            select count(*) from tidemill.job_leases l join tidemill.jobs j on j.id = l.job_id
-                            where j.project_id = v_queue.project_id and j.job_type = v_row.job_type))
-                        from tidemill.concurrency_limits c where c.project_id = v_queue.project_id and c.job_type = v_row.job_type)::integer);
-                    if v_n <= 0 then
-                        v_blocked := 'concurrency_key';
-                        v_again := v_now + interval '1 second' * (0.8 + 0.4 * random());
+            v_at := array_position(v_types, v_row.job_type);
+            if v_at is not null then
+                if v_free[v_at] is null then
+                    if pg_try_advisory_xact_lock(tidemill.type_key(v_queue.project_id, v_row.job_type)) then
+                        v_free[v_at] := v_most[v_at] - (
+                            select count(*) from (select 1 from tidemill.job_leases l
+                                                  where l.type_key = tidemill.type_key(v_queue.project_id, v_row.job_type) limit v_most[v_at]) x)::integer;
+                    else
+                        v_free[v_at] := -1;
                     end if;
                 end if;
+                if v_free[v_at] <= 0 then
+                    v_blocked := 'concurrency_key';
+                    v_again := v_now + case when v_free[v_at] < 0 then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end;
+                    v_asking[v_at] := v_asking[v_at] + case when v_free[v_at] = 0 then v_n else 0 end;
+                end if;
+                v_n := least(v_n, v_free[v_at]);
             end if;
             if v_blocked is null and v_row.rate_class is not null then
                 select r.* into v_rate from tidemill.rate_classes r
                 where r.project_id = v_queue.project_id and r.name = v_row.rate_class for no key update skip locked;
                 if found then
                     v_tokens := tidemill.tokens_now(v_rate, v_now);
-                    select count(*), coalesce(sum(x.cost), 0) into v_count, v_spent
-                    from (select h.cost, sum(h.cost) over (order by h.run_at, h.job_id) as upto
-                          from (select coalesce(e.weight, 1) as cost, e.run_at, e.job_id from tidemill.job_queue_entries e
-                                where e.queue_id = p_queue_id and e.lane = v_lanes[v_row.i] and e.priority = v_levels[v_row.i] and e.run_at <= v_now
-                                order by e.run_at, e.job_id limit v_n) h) x
+                    select count(*) filter (where x.fits), coalesce(sum(x.cost) filter (where x.fits), 0), min(x.cost) filter (where x.upto = x.cost)
+                    into v_count, v_spent, v_first
                     -- a job dearer than the bucket passes when the bucket is full
-                    where x.upto <= v_tokens + 1e-9 or (x.upto = x.cost and v_tokens >= v_rate.burst);
-                    v_n := least(v_n, v_count);
-                    if v_n <= 0 then
-                        v_blocked := 'rate_class';
-                        v_again := case when v_rate.is_paused then v_now + interval '1 day'
-                            else greatest(coalesce(v_rate.closed_until, v_now), v_now + make_interval(secs => greatest(0.001,
-                                (least(v_rate.burst::double precision, coalesce((
-                                    select coalesce(e.weight, 1) from tidemill.job_queue_entries e
-                                    where e.queue_id = p_queue_id and e.lane = v_lanes[v_row.i] and e.priority = v_levels[v_row.i] and e.run_at <= v_now
-                                    order by e.run_at, e.job_id limit 1), 1)) - v_tokens) * v_rate.window_ms / v_rate."limit" / 1000.0))) end;
-                    else
-                        update tidemill.rate_classes r set tokens = v_tokens - v_spent, refilled_at = v_now
+                    from (select h.cost, h.upto, h.upto <= v_tokens + 1e-9 or (h.upto = h.cost and v_tokens >= v_rate.burst) as fits
+                          from (select e.cost, sum(e.cost) over (order by e.run_at, e.job_id) as upto
+                                from (select coalesce(c.weight, 1) as cost, c.run_at, c.job_id from tidemill.job_queue_entries c
+                                      where c.queue_id = p_queue_id and c.lane = v_lanes[v_row.i] and c.priority = v_levels[v_row.i] and c.run_at <= v_now
+                                      order by c.run_at, c.job_id limit v_n) e) h) x;
+                    if v_count > 0 then
+                        v_n := least(v_n, v_count);
+                        -- never back in time: two claims that began in the other order would both count the time between
+                        update tidemill.rate_classes r set tokens = v_tokens - v_spent, refilled_at = greatest(r.refilled_at, v_now)
                         where r.project_id = v_queue.project_id and r.name = v_row.rate_class;
+                    elsif v_first is not null then  -- else nothing of the lane is due any more, which the take finds
+                        v_blocked := 'rate_class';
+                        v_again := case when v_rate.is_paused then v_now + interval '1 minute'
+                            else greatest(v_now, v_rate.closed_until, v_rate.refilled_at) + make_interval(secs => greatest(0.001,
+                                (least(v_rate.burst::double precision, v_first) - case when v_rate.closed_until > v_now then v_rate.tokens else v_tokens end)
+                                * v_rate.window_ms / v_rate."limit" / 1000.0)) end;
                     end if;
                 elsif exists (select 1 from tidemill.rate_classes r where r.project_id = v_queue.project_id and r.name = v_row.rate_class) then
                     v_blocked := 'rate_class';
@@ -445,10 +479,19 @@ begin
             if v_blocked is not null then
                 v_wants[v_row.i] := 0;
                 update tidemill.queue_lanes l
-                set is_ready = false, blocked_by = v_blocked, blocked_since = coalesce(l.blocked_since, v_now), look_at = v_again
+                set is_ready = false, blocked_by = v_blocked, blocked_since = coalesce(l.blocked_since, v_now), look_at = v_again,
+                    type_key = case when v_at is not null then tidemill.type_key(v_queue.project_id, v_row.job_type) end
                 where l.queue_id = p_queue_id and l.lane = v_lanes[v_row.i] and l.priority = v_levels[v_row.i];
             else
                 v_wants[v_row.i] := v_n;
+                if v_at is not null then
+                    v_free[v_at] := v_free[v_at] - v_n;
+                end if;
+            end if;
+        end loop;
+        for v_at in 1..cardinality(v_types) loop
+            if v_asking[v_at] > 0 and v_rules[v_at] = 'cancel_running' then
+                perform tidemill.stop_oldest(null, tidemill.type_key(v_queue.project_id, v_types[v_at]), v_asking[v_at], v_now);
             end if;
         end loop;
 
@@ -473,10 +516,11 @@ begin
             ), leased as (
                 insert into tidemill.job_leases (
                     job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
-                    lease_ms, weight, lane, limit_key, partition_key)
+                    lease_ms, weight, lane, limit_key, partition_key, type_key)
                 select t.job_id, encode(substr(sha256(v_seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
                        t.run_at, v_now, case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
-                       l.limit_key, l.partition_key
+                       l.limit_key, l.partition_key,
+                       case when l.job_type = any(v_types) then tidemill.type_key(v_queue.project_id, l.job_type) end
                 from taken t
                 cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
                 left join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = t.lane and l.priority = t.priority
@@ -534,6 +578,72 @@ begin
         on conflict (queue_id) do update set virtual_time = greatest(c.virtual_time, excluded.virtual_time);
     end if;
 end $$;
+
+CREATE TABLE tidemill.job_queue_entries (
+    queue_id uuid NOT NULL,
+    lane bigint DEFAULT 0 NOT NULL,
+    priority smallint NOT NULL,
+    run_at timestamp with time zone NOT NULL,
+    job_id uuid NOT NULL,
+    attempt_count integer DEFAULT 0 NOT NULL,
+    fence bigint DEFAULT 0 NOT NULL,
+    traits smallint DEFAULT 0 NOT NULL,
+    weight integer
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
+CREATE TABLE tidemill.queue_lanes (
+    queue_id uuid NOT NULL,
+    lane bigint NOT NULL,
+    priority smallint NOT NULL,
+    partition_key text DEFAULT ''::text NOT NULL,
+    job_type text NOT NULL,
+    limit_key bigint,
+    concurrency_limit integer,
+    rate_class text,
+    sticky_worker text,
+    due_at timestamp with time zone NOT NULL,
+    is_ready boolean NOT NULL,
+    look_at timestamp with time zone NOT NULL,
+    blocked_by text,
+    blocked_since timestamp with time zone,
+    type_key bigint,
+    CONSTRAINT queue_lanes_blocked CHECK ((((blocked_by IS NULL) = (blocked_since IS NULL)) AND ((blocked_by IS NULL) OR (NOT is_ready)))),
+    CONSTRAINT queue_lanes_blocked_by_check CHECK ((blocked_by = ANY (ARRAY['concurrency_key'::text, 'rate_class'::text]))),
+    CONSTRAINT queue_lanes_lane_check CHECK ((lane > 0))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
+CREATE TABLE tidemill.queue_levels (
+    queue_id uuid NOT NULL,
+    priority smallint NOT NULL,
+    id uuid DEFAULT gen_random_uuid() NOT NULL
+);
+
+CREATE FUNCTION tidemill.due_count(p_queue_id uuid, p_limit integer, p_now timestamp with time zone) RETURNS bigint
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT count(*) AS count
+    FROM (( SELECT 1 AS "?column?"
+            FROM (( SELECT DISTINCT i.priority
+                    FROM tidemill.queue_levels i
+                   WHERE (i.queue_id = due_count.p_queue_id)) v
+              CROSS JOIN LATERAL ( SELECT 1 AS "?column?"
+                    FROM tidemill.job_queue_entries e
+                   WHERE ((e.queue_id = due_count.p_queue_id) AND (e.lane = 0) AND (e.priority = v.priority) AND (e.run_at <= due_count.p_now))
+                  LIMIT due_count.p_limit) d)
+          LIMIT due_count.p_limit)
+         UNION ALL
+         ( SELECT 1
+            FROM (tidemill.queue_lanes l
+              CROSS JOIN LATERAL ( SELECT 1 AS "?column?"
+                    FROM tidemill.job_queue_entries e
+                   WHERE ((e.queue_id = due_count.p_queue_id) AND (e.lane = l.lane) AND (e.priority = l.priority) AND (e.run_at <= due_count.p_now))
+                  LIMIT due_count.p_limit) d)
+           WHERE ((l.queue_id = due_count.p_queue_id) AND (l.due_at <= due_count.p_now))
+          LIMIT due_count.p_limit)
+  LIMIT due_count.p_limit) x;
+END;
 
 CREATE FUNCTION tidemill.enqueue(project_id uuid, jobs jsonb) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean)
     LANGUAGE plpgsql
@@ -795,30 +905,10 @@ CREATE TABLE tidemill.lane_news (
     job_id uuid,
     run_at timestamp with time zone,
     limit_key bigint,
-    CONSTRAINT lane_news_one_kind CHECK ((((job_id IS NULL) = (run_at IS NULL)) AND ((job_id IS NULL) <> (limit_key IS NULL))))
+    lane bigint,
+    priority smallint
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
-
-CREATE TABLE tidemill.queue_lanes (
-    queue_id uuid NOT NULL,
-    lane bigint NOT NULL,
-    priority smallint NOT NULL,
-    partition_key text DEFAULT ''::text NOT NULL,
-    job_type text NOT NULL,
-    limit_key bigint,
-    concurrency_limit integer,
-    rate_class text,
-    sticky_worker text,
-    due_at timestamp with time zone NOT NULL,
-    is_ready boolean NOT NULL,
-    look_at timestamp with time zone NOT NULL,
-    blocked_by text,
-    blocked_since timestamp with time zone,
-    CONSTRAINT queue_lanes_blocked CHECK ((((blocked_by IS NULL) = (blocked_since IS NULL)) AND ((blocked_by IS NULL) OR (NOT is_ready)))),
-    CONSTRAINT queue_lanes_blocked_by_check CHECK ((blocked_by = ANY (ARRAY['concurrency_key'::text, 'rate_class'::text]))),
-    CONSTRAINT queue_lanes_lane_check CHECK ((lane > 0))
-)
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
 CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) RETURNS bigint
     LANGUAGE sql
@@ -827,9 +917,9 @@ CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) 
           INSERT INTO tidemill.lane_news (queue_id, limit_key)  SELECT DISTINCT n.queue_id,
                      n.limit_key
                     FROM ( SELECT q.queue_id,
-                             k.limit_key
-                            FROM (UNNEST(free_places.p_queue_ids, free_places.p_limit_keys) q(queue_id, limit_key)
-                              CROSS JOIN LATERAL ( SELECT q.limit_key) k)
+                             q.limit_key
+                            FROM UNNEST(free_places.p_queue_ids, free_places.p_limit_keys) q(queue_id, limit_key)
+                           WHERE ((q.queue_id IS NOT NULL) AND (q.limit_key IS NOT NULL))
                          UNION ALL
                           SELECT l.queue_id,
                              l.limit_key
@@ -838,6 +928,16 @@ CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) 
                                      o.limit_key
                                     FROM tidemill.queue_lanes o
                                    WHERE (o.limit_key = k.limit_key)
+                                  LIMIT 100) l)
+                         UNION ALL
+                          SELECT l.queue_id,
+                             l.type_key
+                            FROM (unnest(free_places.p_limit_keys) k(limit_key)
+                              CROSS JOIN LATERAL ( SELECT o.queue_id,
+                                     o.type_key
+                                    FROM tidemill.queue_lanes o
+                                   WHERE (o.type_key = k.limit_key)
+                                   ORDER BY o.blocked_since
                                   LIMIT 100) l)) n
            RETURNING 1 AS "?column?"
          )
@@ -1269,6 +1369,102 @@ begin
         using errcode = case p_code when 'idempotency_conflict' then 'TM409' else 'TM422' end;
 end $$;
 
+CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer, p_now timestamp with time zone) RETURNS bigint
+    LANGUAGE sql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    BEGIN ATOMIC
+ WITH seen AS MATERIALIZED (
+          SELECT e_1.priority,
+             e_1.run_at,
+             e_1.job_id
+            FROM (( SELECT DISTINCT i.priority
+                    FROM tidemill.queue_levels i
+                   WHERE (i.queue_id = relane.p_queue_id)) v
+              CROSS JOIN LATERAL ( SELECT d.priority,
+                     d.run_at,
+                     d.job_id
+                    FROM tidemill.job_queue_entries d
+                   WHERE ((d.queue_id = relane.p_queue_id) AND (d.lane = 0) AND (d.priority = v.priority) AND (d.run_at <= relane.p_now))
+                   ORDER BY d.run_at, d.job_id
+                  LIMIT relane.p_limit) e_1)
+         ), limited AS MATERIALIZED (
+          SELECT s.priority,
+             s.run_at,
+             s.job_id
+            FROM (seen s
+              CROSS JOIN LATERAL ( SELECT 1 AS "?column?"
+                    FROM tidemill.jobs i
+                   WHERE ((i.id = s.job_id) AND ((i.job_type)::text = ANY (relane.p_types)))
+                  LIMIT 1) j)
+          LIMIT relane.p_limit
+         ), held AS MATERIALIZED (
+          SELECT e_1.priority,
+             e_1.run_at,
+             e_1.job_id
+            FROM (limited s
+              JOIN tidemill.job_queue_entries e_1 ON (((e_1.queue_id = relane.p_queue_id) AND (e_1.lane = 0) AND (e_1.priority = s.priority) AND (e_1.run_at = s.run_at) AND (e_1.job_id = s.job_id))))
+           ORDER BY e_1.job_id
+          FOR UPDATE OF e_1 SKIP LOCKED
+         ), owned AS MATERIALIZED (
+          SELECT j.id
+            FROM (held h
+              JOIN tidemill.jobs j ON ((j.id = h.job_id)))
+           ORDER BY j.id
+          FOR UPDATE OF j SKIP LOCKED
+         ), moved AS (
+          UPDATE tidemill.jobs j SET lane = tidemill.lane_of((j.job_type)::text, j.concurrency_limit, j.concurrency_key, j.partition_key, (j.rate_class)::text, j.sticky_worker)
+            FROM owned o
+           WHERE (j.id = o.id)
+           RETURNING j.id,
+             j.lane,
+             j.priority,
+             j.run_at
+         ), entered AS (
+          UPDATE tidemill.job_queue_entries e_1 SET lane = m.lane
+            FROM moved m
+           WHERE ((e_1.queue_id = relane.p_queue_id) AND (e_1.lane = 0) AND (e_1.priority = m.priority) AND (e_1.run_at = m.run_at) AND (e_1.job_id = m.id))
+           RETURNING e_1.job_id,
+             e_1.lane,
+             e_1.priority,
+             e_1.run_at
+         ), news AS (
+          INSERT INTO tidemill.lane_news (queue_id, job_id, run_at)  SELECT DISTINCT ON (e_1.lane, e_1.priority) relane.p_queue_id AS p_queue_id,
+                     e_1.job_id,
+                     e_1.run_at
+                    FROM entered e_1
+                   ORDER BY e_1.lane, e_1.priority, e_1.run_at
+         )
+  SELECT count(*) AS count
+    FROM entered e;
+END;
+
+CREATE FUNCTION tidemill.stop_oldest(p_queue_id uuid, p_type_key bigint, p_waiting bigint, p_now timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_asked bigint;
+    v_job uuid;
+begin
+    if p_type_key is null then
+        select count(*) into v_asked from (
+            select 1 from tidemill.job_leases l where l.queue_id = p_queue_id and l.traits & 128 <> 0 and l.cancel_requested_at is not null limit p_waiting) x;
+        select l.job_id into v_job from tidemill.job_leases l
+        where l.queue_id = p_queue_id and l.traits & 128 <> 0 and l.cancel_requested_at is null
+        order by l.priority, l.claimed_at limit 1 for update skip locked;
+    else
+        select count(*) into v_asked from (
+            select 1 from tidemill.job_leases l where l.type_key = p_type_key and l.cancel_requested_at is not null limit p_waiting) x;
+        select l.job_id into v_job from tidemill.job_leases l
+        where l.type_key = p_type_key and l.cancel_requested_at is null
+        order by l.priority, l.claimed_at limit 1 for update skip locked;
+    end if;
+    if v_asked < p_waiting and v_job is not null then
+        update tidemill.job_leases l set cancel_requested_at = p_now where l.job_id = v_job;
+    end if;
+end $$;
+
 CREATE FUNCTION tidemill.take_family(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_twins uuid[], p_refused integer[], OUT pending integer[], OUT fates text[], OUT faults text[], OUT edge_children integer[], OUT edge_parents uuid[], OUT edge_settled boolean[]) RETURNS record
     LANGUAGE plpgsql
     AS $_$
@@ -1547,6 +1743,10 @@ CREATE FUNCTION tidemill.tokens_now(r tidemill.rate_classes, p_now timestamp wit
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN ((r).is_paused OR COALESCE(((r).closed_until > p_now), false)) THEN (0)::double precision ELSE LEAST(((r).burst)::double precision, ((r).tokens + ((((GREATEST((0)::numeric, EXTRACT(epoch FROM (p_now - (r).refilled_at))) * 1000.0) * ((r)."limit")::numeric) / ((r).window_ms)::numeric))::double precision)) END;
 
+CREATE FUNCTION tidemill.type_key(project_id uuid, job_type text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN tidemill.limit_key(project_id, job_type, (''::text || 'type'::text));
+
 CREATE TABLE tidemill.queues (
     id uuid NOT NULL,
     project_id uuid NOT NULL,
@@ -1820,6 +2020,7 @@ CREATE TABLE tidemill.job_leases (
     limit_key bigint,
     partition_key text,
     weight integer,
+    type_key bigint,
     CONSTRAINT job_leases_attempt_check CHECK (((attempt >= 1) AND (attempt <= 1001))),
     CONSTRAINT job_leases_check CHECK ((lease_expires_at >= claimed_at)),
     CONSTRAINT job_leases_fence_check CHECK ((fence >= 1)),
@@ -1846,19 +2047,6 @@ ALTER TABLE tidemill.job_logs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE tidemill.job_queue_entries (
-    queue_id uuid NOT NULL,
-    lane bigint DEFAULT 0 NOT NULL,
-    priority smallint NOT NULL,
-    run_at timestamp with time zone NOT NULL,
-    job_id uuid NOT NULL,
-    attempt_count integer DEFAULT 0 NOT NULL,
-    fence bigint DEFAULT 0 NOT NULL,
-    traits smallint DEFAULT 0 NOT NULL,
-    weight integer
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
 CREATE VIEW tidemill.job_states AS
  SELECT j.id,
@@ -2032,12 +2220,6 @@ CREATE TABLE tidemill.queue_counters (
     completed bigint DEFAULT 0 NOT NULL,
     failed bigint DEFAULT 0 NOT NULL,
     dead bigint DEFAULT 0 NOT NULL
-);
-
-CREATE TABLE tidemill.queue_levels (
-    queue_id uuid NOT NULL,
-    priority smallint NOT NULL,
-    id uuid DEFAULT gen_random_uuid() NOT NULL
 );
 
 CREATE TABLE tidemill.queue_samples (
@@ -2271,6 +2453,9 @@ ALTER TABLE ONLY tidemill.job_queue_entries
 ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
+ALTER TABLE tidemill.lane_news
+    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, lane) = 1) AND ((run_at IS NULL) = (limit_key IS NOT NULL)) AND ((lane IS NULL) = (priority IS NULL)))) NOT VALID;
+
 ALTER TABLE ONLY tidemill.lane_news
     ADD CONSTRAINT lane_news_pkey PRIMARY KEY (id);
 
@@ -2423,6 +2608,8 @@ CREATE INDEX job_leases_by_expiry ON tidemill.job_leases USING btree (lease_expi
 
 CREATE INDEX job_leases_by_limit ON tidemill.job_leases USING btree (limit_key) WHERE (limit_key IS NOT NULL);
 
+CREATE INDEX job_leases_by_type ON tidemill.job_leases USING btree (type_key, priority, claimed_at) WHERE (type_key IS NOT NULL);
+
 CREATE INDEX job_leases_gated ON tidemill.job_leases USING btree (queue_id, priority, claimed_at) WHERE (((traits)::integer & 128) <> 0);
 
 CREATE INDEX job_logs_by_job ON tidemill.job_logs USING btree (job_id, id);
@@ -2468,6 +2655,8 @@ CREATE INDEX queue_lanes_by_limit ON tidemill.queue_lanes USING btree (limit_key
 CREATE INDEX queue_lanes_by_look ON tidemill.queue_lanes USING btree (look_at);
 
 CREATE INDEX queue_lanes_by_rate ON tidemill.queue_lanes USING btree (rate_class) WHERE (blocked_by = 'rate_class'::text);
+
+CREATE INDEX queue_lanes_by_type ON tidemill.queue_lanes USING btree (type_key, blocked_since) WHERE (type_key IS NOT NULL);
 
 CREATE INDEX queue_lanes_ready ON tidemill.queue_lanes USING btree (queue_id, partition_key, priority DESC, due_at, lane) WHERE is_ready;
 

@@ -48,6 +48,11 @@ def policy(gateway: Gateway) -> str:
     return "/v1/retry-policies/p"
 
 
+def put(gateway: Gateway, path: str, body: Any) -> str:
+    assert gateway.request("PUT", path, body).status == 201
+    return path
+
+
 def new_key(gateway: Gateway) -> str:
     path = f"/v1/projects/{gateway.project_id}/api-keys"
     return f"/v1/api-keys/{gateway.post(path, {'name': 'k', 'scopes': ['read']}).json['id']}"
@@ -73,6 +78,10 @@ RECIPES: dict[str, Recipe] = {
     "POST /v1/retry-policies": lambda g: ("/v1/retry-policies", {"name": "p"}),
     "PATCH /v1/retry-policies/{name}": lambda g: (policy(g), {"max_attempts": 9}),
     "DELETE /v1/retry-policies/{name}": lambda g: (policy(g), None),
+    "PUT /v1/rate-classes/{name}": lambda _: ("/v1/rate-classes/r", {"limit": 1, "window_ms": 1_000}),
+    "DELETE /v1/rate-classes/{name}": lambda g: (put(g, "/v1/rate-classes/r", {"limit": 1, "window_ms": 1_000}), None),
+    "PUT /v1/concurrency-limits/{name}": lambda _: ("/v1/concurrency-limits/l", {"job_type": "t", "max_concurrent": 1}),
+    "DELETE /v1/concurrency-limits/{name}": lambda g: (put(g, "/v1/concurrency-limits/l", {"queue": "default", "max_concurrent": 1}), None),
     "POST /v1/schedules/sync": lambda g: ("/v1/schedules/sync", {"declared_by": "app", "schedules": {"s": SPEC}}),
     "PUT /v1/schedules/{name}": lambda _: ("/v1/schedules/s", SPEC),
     "PATCH /v1/schedules/{name}": lambda g: (schedule(g), {"cron": "0 8 * * *"}),

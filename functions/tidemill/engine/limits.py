@@ -72,7 +72,7 @@ def put_limit(store: LimitStore, project_id: str, limit: StandingLimit) -> bool:
 
 
 def relane_now(store: LimitStore, project_id: str, *, now: datetime | None = None) -> None:
-    """After a limit on a type was set: at most 2,000 of its jobs of each queue go to its lane. The rest is the scheduler's, and the claims'.
+    """After a limit on a type was set: at most 2,000 of its jobs of each queue go to its lane; the rest is the scheduler's and the claims'.
 
     Not within a transaction: each step has its own.
     """
