@@ -1,0 +1,100 @@
+/** Who is signed in: their name, their projects, and what they may do in the one that is open. */
+
+import { useEffect, useState } from "preact/hooks";
+
+import { api } from "./http.ts";
+
+export type Scope = "enqueue" | "work" | "read" | "operate" | "admin";
+
+export interface Project {
+  id: string;
+  name: string;
+  org_id?: string;
+  role?: string;
+  scopes?: Scope[];
+}
+
+export interface Me {
+  user: { id: string; email: string; name?: string } | null;
+  organizations: { id: string; name: string; role: string }[];
+  projects: Project[];
+  scopes: Scope[];
+  role?: string | null;
+}
+
+/** `asking`: not known yet. `out`: nobody. */
+export type Session = { is: "asking" } | { is: "out"; why: string } | { is: "in"; me: Me };
+
+let session: Session = { is: "asking" };
+const watchers = new Set<() => void>();
+
+function set(next: Session): void {
+  session = next;
+  for (const watcher of watchers) watcher();
+}
+
+/** The session now; drawn again when it changes. */
+export function useSession(): Session {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const watcher = (): void => draw((n) => n + 1);
+    watchers.add(watcher);
+    return () => void watchers.delete(watcher);
+  }, []);
+  return session;
+}
+
+api.onSignedOut = () => set({ is: "out", why: "Your session has ended: sign in again." });
+
+/** Take up the session that the browser's cookie holds. */
+export async function resume(): Promise<void> {
+  set({ is: "asking" });
+  try {
+    if (await api.renew()) await learn();
+    else set({ is: "out", why: "" });
+  } catch (error) {
+    set({ is: "out", why: `${(error as Error).message}: try again in a moment.` });
+  }
+}
+
+/** Sign in by e-mail and password. Rejects with the API's own word. */
+export async function signIn(email: string, password: string): Promise<void> {
+  const answer = await api.post<{ access_token: string }>("/v1/auth/login", { email, password });
+  api.use(answer.access_token);
+  await learn();
+}
+
+/** Sign in with an API key; it is forgotten with the page. */
+export async function signInWithKey(key: string): Promise<void> {
+  api.use(key);
+  try {
+    await learn();
+  } catch (error) {
+    api.use("");
+    throw error;
+  }
+}
+
+/** End the session here, and at the API. */
+export async function signOut(): Promise<void> {
+  try {
+    await api.post("/v1/auth/logout");
+  } finally {
+    api.use("");
+    set({ is: "out", why: "" });
+  }
+}
+
+async function learn(): Promise<void> {
+  const me = await api.get<Partial<Me>>("/v1/me");
+  const known: Me = { user: me.user ?? null, organizations: me.organizations ?? [], projects: me.projects ?? [], scopes: me.scopes ?? [], role: me.role ?? null };
+  set({ is: "in", me: known });
+}
+
+/** May the caller do what this scope opens, in the project that is open? Only for what to offer: the API decides. */
+export function may(scope: Scope): boolean {
+  if (session.is !== "in") return false;
+  const project = session.me.projects.find((one) => one.id === api.project);
+  const scopes = project?.scopes ?? session.me.scopes;
+  return scopes.includes(scope);
+}

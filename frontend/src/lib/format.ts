@@ -1,0 +1,102 @@
+/** Times, durations and counts as people read them. No function here looks at a clock: `now` is handed in. */
+
+const UNITS: readonly (readonly [string, number])[] = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+];
+
+/** "840 ms", "3.2 s", "4 min 10 s", "2 d 3 h": two units at most. "–" for nothing. */
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
+  if (ms < 0) return `−${duration(-ms)}`;
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const rounded = ms < 3_600_000 ? Math.round(ms / 1_000) * 1_000 : Math.round(ms / 60_000) * 60_000;
+  const first = UNITS.findIndex(([, size]) => rounded >= size);
+  const [name, size] = UNITS[first] ?? ["s", 1_000];
+  const whole = Math.floor(rounded / size);
+  const next = UNITS[first + 1];
+  const rest = next ? Math.floor((rounded - whole * size) / next[1]) : 0;
+  return next && rest > 0 ? `${whole} ${name} ${rest} ${next[0]}` : `${whole} ${name}`;
+}
+
+/** "in 3 min", "12 s ago", "now": of an RFC 3339 instant, seen at `now` (ms since 1970). */
+export function relative(instant: string | null | undefined, now: number): string {
+  if (!instant) return "–";
+  const away = Date.parse(instant) - now;
+  if (!Number.isFinite(away)) return "–";
+  if (Math.abs(away) < 1_000) return "now";
+  const span = coarse(Math.abs(away));
+  return away > 0 ? `in ${span}` : `${span} ago`;
+}
+
+/** One unit: what a list has room for. */
+function coarse(ms: number): string {
+  for (const [name, size] of UNITS) if (ms >= size) return `${Math.floor(ms / size)} ${name}`;
+  return "0 s";
+}
+
+/** "2026-11-29 14:05:09 UTC", from the text itself. */
+export function utc(instant: string): string {
+  const at = new Date(instant);
+  return Number.isNaN(at.getTime()) ? instant : `${at.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
+/** The same instant on the reader's own clock, with the zone's short name. */
+export function local(instant: string): string {
+  const at = new Date(instant);
+  if (Number.isNaN(at.getTime())) return instant;
+  return at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }) + ` (${zone()})`;
+}
+
+/** The reader's zone, as IANA names it. */
+export function zone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** An instant in a named zone: "Sun 29 Mar 2026, 02:30:00". */
+export function inZone(instant: string, timeZone: string): string {
+  const style = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
+  try {
+    return new Intl.DateTimeFormat("en-GB", { ...style, hourCycle: "h23", timeZone }).format(new Date(instant));
+  } catch {
+    return utc(instant);
+  }
+}
+
+/** What the API sends where a count has a bound. */
+export interface Counted {
+  count: number;
+  approximate: boolean;
+}
+
+/** "1,234" or "10,000+". */
+export function count(value: number | Counted | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "number") return Math.round(value).toLocaleString("en-US");
+  return value.count.toLocaleString("en-US") + (value.approximate ? "+" : "");
+}
+
+/** The number in a count, bounded or not. */
+export function number(value: number | Counted | null | undefined): number {
+  return typeof value === "number" ? value : (value?.count ?? 0);
+}
+
+/** "3 jobs", "1 job". */
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/** Jobs per second or minute, whichever reads better. */
+export function rate(perMinute: number | null | undefined): string {
+  if (perMinute === null || perMinute === undefined) return "–";
+  if (perMinute >= 600) return `${count(perMinute / 60)}/s`;
+  return `${perMinute >= 10 ? count(perMinute) : perMinute.toFixed(1).replace(/\.0$/, "")}/min`;
+}
+
+/** The first and the last signs of an id: enough to tell two apart in a list. UUIDv7s of one minute begin alike. */
+export function shortId(id: string): string {
+  return id.length > 14 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id;
+}

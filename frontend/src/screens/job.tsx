@@ -1,0 +1,348 @@
+/** One job: where it is, how it got there, why it does not run, and what may be done about it. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+
+import { api, segment } from "../api/http.ts";
+import type { Execution, Explanation, Job, JobDetail, Listed, LogLine, TimelineEvent } from "../api/types.ts";
+import { duration, plural, shortId } from "../lib/format.ts";
+import { useKeys } from "../lib/keys.ts";
+import { type Resource, useResource } from "../lib/live.ts";
+import { go, to, toWith } from "../lib/route.ts";
+import { Bar, Button, Card, Facts, Field, Id, Since, State, Time } from "../ui/basic.tsx";
+import { act } from "../ui/bulk.tsx";
+import { attempt, Confirm, type Deed, Dialog } from "../ui/dialog.tsx";
+import { Json } from "../ui/json.tsx";
+import { Shown, Wrong } from "../ui/states.tsx";
+import { StatesGraph } from "../ui/states-graph.tsx";
+
+const FINAL: ReadonlySet<string> = new Set(["completed", "cancelled", "dead_letter"]);
+
+export function JobScreen({ id }: { id: string }): JSX.Element {
+  const path = `/v1/jobs/${segment(id)}`;
+  const job = useResource<JobDetail>(path, ["jobs"]);
+  useKeys([{ key: "u", what: "up to the list of jobs", run: () => go(to("jobs")) }]);
+  return <Shown of={job}>{(value) => <Detail job={value} path={path} key={value.id} />}</Shown>;
+}
+
+function Detail({ job, path }: { job: JobDetail; path: string }): JSX.Element {
+  const timeline = useResource<Listed<TimelineEvent>>(`${path}/events`, ["jobs"]);
+  const executions = useResource<Listed<Execution>>(`${path}/executions`, ["jobs"]);
+  return (
+    <>
+      <header>
+        <h1>{job.job_type}</h1>
+        <State is={job.state} />
+        <Actions job={job} />
+      </header>
+      <p class="row">
+        <Id id={job.id} long />
+        {job.reason && <span class="dim wrap">{job.reason}</span>}
+      </p>
+      {!FINAL.has(job.state) && <Why path={path} />}
+      <Card title="Where it is">
+        <StatesGraph states={(timeline.value?.items ?? []).map((event) => event.state)} now={job.state} />
+        {job.progress && <Progress of={job.progress} />}
+        <Facts of={facts(job)} />
+      </Card>
+      {job.error && <LastError job={job} executions={executions} />}
+      <div class="columns">
+        <Card title="Attempts">
+          <Shown of={executions}>{(page) => <Attempts of={page.items} />}</Shown>
+        </Card>
+        <Card title="Timeline">
+          <Shown of={timeline}>{(page) => <Timeline of={page.items} />}</Shown>
+        </Card>
+      </div>
+      <Logs path={path} />
+      <div class="columns">
+        <Card title="Payload">
+          <Json value={job.payload} label="payload" />
+        </Card>
+        {job.result !== null && (
+          <Card title="Result">
+            <Json value={job.result} label="result" />
+          </Card>
+        )}
+        {job.checkpoint !== null && (
+          <Card title="Checkpoint">
+            <Json value={job.checkpoint} label="checkpoint" />
+          </Card>
+        )}
+        {job.output !== null && (
+          <Card title="Output">
+            <Json value={job.output} label="output" />
+          </Card>
+        )}
+      </div>
+      {(job.parents.length > 0 || job.children.length > 0) && <Family job={job} />}
+    </>
+  );
+}
+
+function facts(job: JobDetail): [string, JSX.Element | string | number | null][] {
+  return [
+    ["Queue", <a href={to("queues", job.queue)}>{job.queue}</a>],
+    ["Attempts", `${job.attempt_count} of ${job.max_attempts}`],
+    ["Priority", job.priority],
+    ["Created", <Time at={job.created_at} />],
+    [FINAL.has(job.state) ? "Ended" : "Runs", <Time at={job.finalized_at ?? job.run_at} />],
+    ["Worker", job.lease?.worker_id ? <a href={to("workers", job.lease.worker_id)}>{shortId(job.lease.worker_id)}</a> : null],
+    ["Running for", job.lease?.started_at ? <Since from={job.lease.started_at} /> : null],
+    ["Lease ends", job.lease ? <Time at={job.lease.lease_expires_at} /> : null],
+    ["Asked to cancel", job.lease?.cancel_requested_at ? <Time at={job.lease.cancel_requested_at} /> : null],
+    ["Tags", job.tags.join(", ")],
+    ["Partition", job.partition_key],
+    ["Concurrency", job.concurrency ? `${job.concurrency.key ?? "own type"}, at most ${job.concurrency.limit}` : null],
+    ["Rate class", job.rate_class && `${job.rate_class}, costs ${job.weight}`],
+    ["Sticky worker", job.sticky_worker],
+    ["Time-out", job.timeout_ms === null ? null : duration(job.timeout_ms)],
+    ["Unique", job.unique && `while ${job.unique.window}`],
+    ["Idempotency key", job.idempotency_key],
+    ["Batch", job.batch_id && <a href={to("batches", job.batch_id)}>{shortId(job.batch_id)}</a>],
+    ["Scheduled for", job.scheduled_for && <Time at={job.scheduled_for} />],
+    ["Principal", job.principal_id && <a href={toWith({ principal_id: job.principal_id }, "jobs")}>{job.principal_id}</a>],
+    ["Correlation", job.correlation_id && <a href={toWith({ correlation_id: job.correlation_id }, "jobs")}>{job.correlation_id}</a>],
+    ["Fingerprint", job.fingerprint && <a href={toWith({ fingerprint: job.fingerprint }, "jobs")}>{shortId(job.fingerprint)}</a>],
+    ["Crashes", job.crash_count || null],
+    ["Trace", job.traceparent],
+    ["Version of the payload", job.schema_version],
+  ];
+}
+
+/** The answer to the question that everybody asks. */
+function Why({ path }: { path: string }): JSX.Element {
+  const explanation = useResource<Explanation>(`${path}/explain`, ["jobs", "queues", "workers"]);
+  return (
+    <Card title="Why is it not running?">
+      <Shown of={explanation}>
+        {(value) => (
+          <>
+            {value.blocked_by.length === 0 && <p>Nothing holds it back: the next claim takes it.</p>}
+            <ul class="reasons">
+              {value.blocked_by.map((block) => (
+                <li key={block.reason}>
+                  <strong>{block.reason.replaceAll("_", " ")}</strong> <span class="wrap">{block.detail}</span>{" "}
+                  <span class="dim">
+                    {block.since && (
+                      <>
+                        since <Time at={block.since} />
+                      </>
+                    )}{" "}
+                    {block.clears_at && (
+                      <>
+                        until <Time at={block.clears_at} />
+                      </>
+                    )}
+                  </span>
+                </li>
+              ))}
+            </ul>
+            {(value.position !== null || value.estimated_start_at) && (
+              <p class="dim">
+                {value.position !== null && `${plural(value.position, "job")} ahead. `}
+                {value.estimated_start_at && (
+                  <>
+                    Likely to start <Time at={value.estimated_start_at} />.
+                  </>
+                )}
+              </p>
+            )}
+          </>
+        )}
+      </Shown>
+    </Card>
+  );
+}
+
+const SAYS: Record<string, (job: Job) => string> = {
+  cancel: (job) => (job.lease ? "A worker runs it: it is asked to stop, and ends as cancelled." : "It will not run. Retry brings it back."),
+  delete: () => "It is removed with its attempts and logs. This cannot be undone.",
+  discard: () => "It leaves the dead letters and ends as cancelled.",
+};
+
+function Actions({ job }: { job: JobDetail }): JSX.Element {
+  const [deed, setDeed] = useState<Deed>();
+  const [moving, setMoving] = useState(false);
+  const begin = (action: string): void => {
+    if (action === "reschedule") return setMoving(true);
+    const run = async (): Promise<{ says: string }> => {
+      const answer = await act(job.id, action);
+      const fresh = (answer as { job?: Job } | undefined)?.job;
+      if (action === "rerun" && fresh) go(to("jobs", fresh.id));
+      if (action === "delete") go(to("jobs"));
+      return { says: `${action}: ${job.job_type} ${shortId(job.id)}.` };
+    };
+    const says = SAYS[action];
+    if (says) setDeed({ title: `${action} this job`, says: says(job), verb: action, danger: true, run });
+    else void attempt(run);
+  };
+  const offered = job.actions.filter((action) => action !== "edit");
+  return (
+    <div class="row" role="group" aria-label="Actions">
+      {offered.map((action) => (
+        <Button key={action} kind={action === "retry" ? "main" : action in SAYS ? "danger" : "plain"} onClick={() => begin(action)}>
+          {action}
+        </Button>
+      ))}
+      {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
+      {moving && <Reschedule job={job} onClose={() => setMoving(false)} />}
+    </div>
+  );
+}
+
+function Reschedule({ job, onClose }: { job: JobDetail; onClose: () => void }): JSX.Element {
+  const [fault, setFault] = useState("");
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const at = new Date(String(new FormData(event.currentTarget as HTMLFormElement).get("at")));
+    try {
+      await api.post(`/v1/jobs/${job.id}/reschedule`, { run_at: at.toISOString() });
+      void attempt(async () => ({ says: "Rescheduled." }));
+      onClose();
+    } catch (error) {
+      setFault((error as Error).message);
+    }
+  };
+  return (
+    <Dialog title="When shall it run?" onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        <Field label="On your own clock" fault={fault || undefined}>
+          <input name="at" type="datetime-local" step={1} required />
+        </Field>
+        <div class="row end">
+          <Button onClick={onClose}>Keep as it is</Button>
+          <button class="button main">Reschedule</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Progress({ of }: { of: NonNullable<Job["progress"]> }): JSX.Element {
+  const share = of.total ? Math.min(100, (100 * (of.current ?? 0)) / of.total) : 0;
+  return (
+    <div>
+      <p>
+        {of.current ?? 0}
+        {of.total ? ` of ${of.total}` : ""} {of.message && <span class="dim wrap">{of.message}</span>}
+      </p>
+      {of.total ? (
+        <Bar label="progress" share={share / 100} />
+      ) : null}
+    </div>
+  );
+}
+
+function LastError({ job, executions }: { job: JobDetail; executions: Resource<Listed<Execution>> }): JSX.Element {
+  const last = executions.value?.items.filter((one) => one.error).sort((a, b) => b.fence - a.fence)[0];
+  return (
+    <Card title="Error" aside={job.error?.class ? <a href={toWith({ error_class: job.error.class }, "jobs")}>all with {job.error.class}</a> : null}>
+      <p class="wrap">
+        <strong>{job.error?.class}</strong> {job.error?.message}
+      </p>
+      {last?.stack && (
+        <pre class="stack" tabIndex={0} role="region" aria-label="stack">
+          {last.stack}
+        </pre>
+      )}
+    </Card>
+  );
+}
+
+function Attempts({ of }: { of: readonly Execution[] }): JSX.Element {
+  if (!of.length) return <p class="dim">None has ended yet.</p>;
+  const longest = Math.max(1, ...of.map((one) => one.duration_ms));
+  return (
+    <ol class="timeline">
+      {of.map((one) => (
+        <li key={one.id}>
+          <div class="row">
+            <strong>{one.attempt}.</strong> <State is={one.status} /> <span>{duration(one.duration_ms)}</span> <Time at={one.finished_at} />
+            {one.worker_id && <a href={to("workers", one.worker_id)}>{shortId(one.worker_id)}</a>}
+            {one.exit_code !== null && <span>exit code {one.exit_code}</span>}
+          </div>
+          <Bar share={Math.max(0.01, one.duration_ms / longest)} />
+          {one.error && (
+            <p class="dim wrap">
+              {one.error.class}: {one.error.message}
+            </p>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Timeline({ of }: { of: readonly TimelineEvent[] }): JSX.Element {
+  return (
+    <ol class="timeline">
+      {of.map((event, index) => (
+        <li key={`${event.at}${index}`}>
+          <div class="row">
+            <strong>{event.event.replaceAll("_", " ")}</strong> <Time at={event.at} /> {event.attempt !== null && <span class="dim">attempt {event.attempt}</span>}
+          </div>
+          {event.detail && <p class="dim wrap">{event.detail}</p>}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Logs({ path }: { path: string }): JSX.Element {
+  const [level, setLevel] = useState("");
+  const logs = useResource<Listed<LogLine>>(`${path}/logs?limit=200${level ? `&level=${level}` : ""}`, ["jobs"]);
+  return (
+    <Card
+      title="Logs"
+      aside={
+        <select aria-label="Least level" value={level} onChange={(event) => setLevel(event.currentTarget.value)}>
+          {["", "info", "warning", "error"].map((one) => (
+            <option key={one} value={one}>
+              {one || "every level"}
+            </option>
+          ))}
+        </select>
+      }
+    >
+      <Shown of={logs}>
+        {(page) =>
+          page.items.length ? (
+            <pre class="log" tabIndex={0} role="region" aria-label="logs">
+              {page.items.map((line) => `${line.ts.slice(11, 23)} ${line.level.padEnd(7)} ${line.message}\n`).join("")}
+              {page.next_cursor ? "…" : ""}
+            </pre>
+          ) : (
+            <p class="dim">It has written nothing{level ? " of this level" : ""}.</p>
+          )
+        }
+      </Shown>
+      {logs.error && logs.value && <Wrong error={logs.error} onRetry={logs.reload} />}
+    </Card>
+  );
+}
+
+/** Parents above, children below, each a link. */
+function Family({ job }: { job: JobDetail }): JSX.Element {
+  const line = (name: string, of: JobDetail["parents"]): JSX.Element | null =>
+    of.length ? (
+      <div class="row">
+        <span class="dim">{plural(of.length, name)}</span>
+        {of.slice(0, 40).map((one) => (
+          <span class="chip" key={one.id}>
+            <a href={to("jobs", one.id)}>{shortId(one.id)}</a> <State is={one.state} />
+          </span>
+        ))}
+        {of.length > 40 && <span class="dim">and {of.length - 40} more</span>}
+      </div>
+    ) : null;
+  return (
+    <Card title="Family">
+      {line("parent", job.parents)}
+      <div class="row">
+        <strong>this job</strong> <State is={job.state} />
+      </div>
+      {line("child", job.children)}
+    </Card>
+  );
+}
