@@ -1188,6 +1188,10 @@ CREATE FUNCTION tidemill.lane_of(job_type text, concurrency_limit integer, concu
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN GREATEST((1)::bigint, (hashtextextended(concat_ws(''::text, job_type, COALESCE((concurrency_limit)::text, '-'::text), COALESCE(('='::text || concurrency_key), '-'::text), COALESCE(('='::text || partition_key), '-'::text), COALESCE(('='::text || rate_class), '-'::text), COALESCE(('='::text || sticky_worker), '-'::text)), (8710)::bigint) & '9223372036854775807'::bigint));
 
+CREATE FUNCTION tidemill.latency_bucket(ms double precision) RETURNS smallint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (LEAST((200)::double precision, floor((((4)::double precision * ln(GREATEST(ms, (1)::double precision))) / ln((2)::double precision)))))::smallint;
+
 CREATE FUNCTION tidemill.limit_key(project_id uuid, job_type text, key text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended(concat_ws(''::text, (project_id)::text, job_type, COALESCE(('='::text || key), '-'::text)), (4711)::bigint);
@@ -1868,6 +1872,19 @@ CREATE TABLE tidemill.concurrency_limits (
     CONSTRAINT concurrency_limits_one_target CHECK (((queue_id IS NULL) <> (job_type IS NULL)))
 );
 
+CREATE TABLE tidemill.counter_state (
+    id smallint DEFAULT 1 NOT NULL,
+    folded_until timestamp with time zone,
+    settled_until timestamp with time zone,
+    marked_at timestamp with time zone,
+    marked_xid xid8,
+    published_at timestamp with time zone,
+    published_until timestamp with time zone,
+    CONSTRAINT counter_state_id_check CHECK ((id = 1)),
+    CONSTRAINT counter_state_mark CHECK (((marked_at IS NULL) = (marked_xid IS NULL))),
+    CONSTRAINT counter_state_order CHECK ((((folded_until IS NULL) = (settled_until IS NULL)) AND (settled_until <= folded_until)))
+);
+
 CREATE TABLE tidemill.dead_letter_queue (
     id uuid NOT NULL,
     job_id uuid NOT NULL,
@@ -2129,6 +2146,14 @@ CREATE VIEW tidemill.job_states AS
      LEFT JOIN tidemill.job_queue_entries e ON (((e.queue_id = j.queue_id) AND (e.lane = j.lane) AND (e.priority = j.priority) AND (e.run_at = j.run_at) AND (e.job_id = j.id))))
      LEFT JOIN tidemill.job_executions x ON (((x.job_id = j.id) AND (x.status = 'completed'::tidemill.execution_status))));
 
+CREATE TABLE tidemill.job_types (
+    project_id uuid NOT NULL,
+    name text NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT job_types_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+
 ALTER TABLE tidemill.lane_news ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME tidemill.lane_news_id_seq
     START WITH 1
@@ -2216,10 +2241,27 @@ CREATE TABLE tidemill.queue_counters (
     queue_id uuid NOT NULL,
     minute timestamp with time zone NOT NULL,
     arrived bigint DEFAULT 0 NOT NULL,
-    started bigint DEFAULT 0 NOT NULL,
     completed bigint DEFAULT 0 NOT NULL,
     failed bigint DEFAULT 0 NOT NULL,
     dead bigint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE tidemill.queue_hours (
+    queue_id uuid NOT NULL,
+    hour timestamp with time zone NOT NULL,
+    arrived bigint DEFAULT 0 NOT NULL,
+    completed bigint DEFAULT 0 NOT NULL,
+    failed bigint DEFAULT 0 NOT NULL,
+    dead bigint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE tidemill.queue_latencies (
+    queue_id uuid NOT NULL,
+    slot timestamp with time zone NOT NULL,
+    bucket smallint NOT NULL,
+    waits bigint DEFAULT 0 NOT NULL,
+    runs bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT queue_latencies_bucket_check CHECK (((bucket >= 0) AND (bucket <= 200)))
 );
 
 CREATE TABLE tidemill.queue_samples (
@@ -2229,7 +2271,9 @@ CREATE TABLE tidemill.queue_samples (
     scheduled bigint DEFAULT 0 NOT NULL,
     running bigint DEFAULT 0 NOT NULL,
     oldest_queued_age_ms bigint,
-    memory_mb double precision
+    memory_mb double precision,
+    pending bigint DEFAULT 0 NOT NULL,
+    dead bigint DEFAULT 0 NOT NULL
 );
 
 CREATE UNLOGGED TABLE tidemill.queue_sleepers (
@@ -2420,6 +2464,9 @@ ALTER TABLE ONLY tidemill.audit_log
 ALTER TABLE ONLY tidemill.concurrency_limits
     ADD CONSTRAINT concurrency_limits_pkey PRIMARY KEY (project_id, name);
 
+ALTER TABLE ONLY tidemill.counter_state
+    ADD CONSTRAINT counter_state_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidemill.dead_letter_queue
     ADD CONSTRAINT dead_letter_queue_pkey PRIMARY KEY (id);
 
@@ -2449,6 +2496,9 @@ ALTER TABLE ONLY tidemill.job_logs
 
 ALTER TABLE ONLY tidemill.job_queue_entries
     ADD CONSTRAINT job_queue_entries_pkey PRIMARY KEY (queue_id, lane, priority, run_at, job_id);
+
+ALTER TABLE ONLY tidemill.job_types
+    ADD CONSTRAINT job_types_pkey PRIMARY KEY (project_id, name);
 
 ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -2489,8 +2539,14 @@ ALTER TABLE ONLY tidemill.queue_clocks
 ALTER TABLE ONLY tidemill.queue_counters
     ADD CONSTRAINT queue_counters_pkey PRIMARY KEY (queue_id, minute);
 
+ALTER TABLE ONLY tidemill.queue_hours
+    ADD CONSTRAINT queue_hours_pkey PRIMARY KEY (queue_id, hour);
+
 ALTER TABLE ONLY tidemill.queue_lanes
     ADD CONSTRAINT queue_lanes_pkey PRIMARY KEY (queue_id, lane, priority);
+
+ALTER TABLE ONLY tidemill.queue_latencies
+    ADD CONSTRAINT queue_latencies_pkey PRIMARY KEY (queue_id, slot, bucket);
 
 ALTER TABLE ONLY tidemill.queue_levels
     ADD CONSTRAINT queue_levels_pkey PRIMARY KEY (queue_id, priority, id);
@@ -2576,6 +2632,8 @@ CREATE INDEX dead_letter_queue_by_group ON tidemill.dead_letter_queue USING btre
 
 CREATE INDEX dead_letter_queue_by_job ON tidemill.dead_letter_queue USING btree (job_id);
 
+CREATE INDEX dead_letter_queue_by_queue ON tidemill.dead_letter_queue USING btree (queue_id, resolved, moved_at);
+
 CREATE INDEX dead_letter_queue_jobs_by_group ON tidemill.dead_letter_queue USING btree (project_id, error_group, job_id) WHERE (NOT resolved);
 
 CREATE INDEX dead_letter_queue_open ON tidemill.dead_letter_queue USING btree (project_id, moved_at, id) WHERE (NOT resolved);
@@ -2599,6 +2657,8 @@ CREATE INDEX job_dependencies_open ON tidemill.job_dependencies USING btree (dep
 CREATE INDEX job_executions_completed ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE ((status = 'completed'::tidemill.execution_status) AND (retention_until IS NULL));
 
 CREATE INDEX job_executions_completed_kept ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE ((status = 'completed'::tidemill.execution_status) AND (retention_until IS NOT NULL));
+
+CREATE INDEX job_executions_ended ON tidemill.job_executions USING btree (queue_id, finished_at) WHERE (status <> 'completed'::tidemill.execution_status);
 
 CREATE INDEX job_executions_failed ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE (status <> 'completed'::tidemill.execution_status);
 
@@ -2650,6 +2710,8 @@ CREATE INDEX organization_members_by_user ON tidemill.organization_members USING
 
 CREATE INDEX queue_counters_by_minute ON tidemill.queue_counters USING btree (minute);
 
+CREATE INDEX queue_hours_by_hour ON tidemill.queue_hours USING btree (hour);
+
 CREATE INDEX queue_lanes_by_limit ON tidemill.queue_lanes USING btree (limit_key) WHERE (limit_key IS NOT NULL);
 
 CREATE INDEX queue_lanes_by_look ON tidemill.queue_lanes USING btree (look_at);
@@ -2663,6 +2725,8 @@ CREATE INDEX queue_lanes_ready ON tidemill.queue_lanes USING btree (queue_id, pa
 CREATE INDEX queue_lanes_sticky ON tidemill.queue_lanes USING btree (queue_id) WHERE (sticky_worker IS NOT NULL);
 
 CREATE INDEX queue_lanes_waiting ON tidemill.queue_lanes USING btree (queue_id, look_at) WHERE (NOT is_ready);
+
+CREATE INDEX queue_latencies_by_slot ON tidemill.queue_latencies USING btree (slot);
 
 CREATE INDEX queue_partitions_by_turn ON tidemill.queue_partitions USING btree (queue_id, virtual_finish, partition_key) WHERE is_ready;
 
@@ -2710,6 +2774,9 @@ ALTER TABLE ONLY tidemill.concurrency_limits
 
 ALTER TABLE ONLY tidemill.job_batches
     ADD CONSTRAINT job_batches_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.job_types
+    ADD CONSTRAINT job_types_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY tidemill.live_connections
     ADD CONSTRAINT live_connections_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;

@@ -5,6 +5,7 @@ conn            an autocommit connection to it
 empty_database  connection string of a database that was never migrated
 pooler          a transaction pooler before the test's database (`pooler.dsn`, `pooler.violations`)
 databases       makes more of both
+million         a database with over a million jobs in it, shared by all tests of the process (harness.million)
 own_server      an embedded server of the test's own, to restart and to kill
 """
 
@@ -18,6 +19,7 @@ from psycopg import Connection
 
 from harness import server as servers
 from harness.databases import Databases, Template, drop_template, make_template
+from harness.million import Million, seed
 from harness.pooler import Pooler
 from tidemill.local import postgres
 
@@ -103,6 +105,16 @@ def conn(database: str) -> Iterator[Connection]:
 def pooler(database: str) -> Iterator[Pooler]:
     with Pooler(database) as served:
         yield served
+
+
+@pytest.fixture(scope="session")
+def million(databases: Databases) -> Iterator[Million]:
+    dsn = databases.clone()
+    made = Million(dsn, finished=1_000_000, queued=100_000, dead=100_000)
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
+        seed(connection, finished=made.finished, queued=made.queued, dead=made.dead)
+    yield made
+    databases.drop(dsn)
 
 
 @pytest.fixture

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Protocol
 
+from tidemill.engine.number_store import NumberStore
 from tidemill.ports import SweepStore
 
 STALE_WORKER_MS = 86_400_000
 BATCH_KEPT_MS = 86_400_000
 
 
-def prune(store: SweepStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
-    """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats.
+NUMBERS = 5_000
+
+
+class PruneStore(SweepStore, NumberStore, Protocol):
+    """All that prune removes from."""
+
+
+def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
+    """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, numbers.
 
     A job's age counts from its end, per final state; a job that has not ended is never removed. A batch goes with the last of
     its jobs, but not within a day of its end.
@@ -22,4 +31,5 @@ def prune(store: SweepStore, *, limit: int = 1_000, now: datetime | None = None)
     batches = store.prune_batches(BATCH_KEPT_MS, limit, now=now)
     workers, heartbeats = store.prune_workers(STALE_WORKER_MS, limit, now=now)
     keys = store.prune_holds(limit, now=now)
-    return {"jobs": jobs, "batches": batches, "unique_keys": keys, "workers": workers, "heartbeats": heartbeats}
+    numbers = store.prune_numbers(NUMBERS, now=now)
+    return {"jobs": jobs, "batches": batches, "unique_keys": keys, "workers": workers, "heartbeats": heartbeats, "numbers": numbers}

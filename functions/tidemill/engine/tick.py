@@ -13,7 +13,9 @@ from tidemill.engine.batch_store import BatchStore, DependantStore
 from tidemill.engine.dead_letters import ErrorGroupStore, fold
 from tidemill.engine.dependants import sweep
 from tidemill.engine.fire import Firing
+from tidemill.engine.fold import Folding, sample
 from tidemill.engine.limits import LimitStore, relane
+from tidemill.engine.number_store import NumberStore
 from tidemill.engine.promote import promote_due
 from tidemill.engine.prune import prune
 from tidemill.engine.reap import reap
@@ -24,7 +26,16 @@ BATCH = 500
 Clock = Callable[[], float]
 
 
-class TickStore(SweepStore, ScheduleStore, BatchStore, DependantStore, ErrorGroupStore, LimitStore, Protocol):
+class TickStore(
+    SweepStore,
+    ScheduleStore,
+    BatchStore,
+    DependantStore,
+    ErrorGroupStore,
+    LimitStore,
+    NumberStore,
+    Protocol,
+):
     """All that a pass touches."""
 
 
@@ -35,6 +46,7 @@ def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000
     `clock` is a monotonic clock in seconds, only for the budget.
     """
     deadline = clock() + budget_ms / 1000
+    folding = Folding(store, now=now)
     phases: list[tuple[str, Callable[[], Mapping[str, int]], str | None]] = [
         ("promote", lambda: promote_due(store, now=now), None),
         ("fire", Firing(store, roll=roll, now=now).step, "more"),
@@ -43,8 +55,11 @@ def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000
         ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), "members"),
         ("errors", lambda: fold(store, limit=BATCH, now=now), "folded"),
         ("relane", lambda: relane(store, limit=BATCH, now=now), "more"),
+        ("fold", folding.step, "more"),
+        ("sample", lambda: sample(store, now=now), "more"),
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
     ]
+    _run("mark", folding.mark, None, clock, deadline)  # without it the fold counts a little later
     return [_run(name, phase, unit, clock, deadline) for name, phase, unit in phases]
 
 

@@ -13,6 +13,7 @@ from tidemill.store.families import Families
 from tidemill.store.heartbeats import Heartbeats
 from tidemill.store.limits import Limits
 from tidemill.store.lists import Lists
+from tidemill.store.numbers import Numbers
 from tidemill.store.operates import Operates
 from tidemill.store.reports import Reports
 from tidemill.store.schedules import Schedules
@@ -37,5 +38,6 @@ class PostgresStore(
     Explains,
     DeadLetters,
     Audits,
+    Numbers,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""
