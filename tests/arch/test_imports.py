@@ -45,18 +45,17 @@ def loaded_by(module: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("path", modules(PACKAGE / "domain"), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_domain_imports_neither_the_outside_world_nor_a_vendor(path: Path) -> None:
-    names = imported(path) - {"tidemill"}
-    may_parse_cron = path.is_relative_to(PACKAGE / "domain" / "cron")
-    vendors = names - sys.stdlib_module_names - ({"croniter"} if may_parse_cron else set())
-    assert not vendors | (names & BANNED_IN_DOMAIN)
+def test_domain_imports_neither_the_outside_world_nor_a_vendor() -> None:
+    for path in modules(PACKAGE / "domain"):
+        names = imported(path) - {"tidemill"}
+        may_parse_cron = path.is_relative_to(PACKAGE / "domain" / "cron")
+        vendors = names - sys.stdlib_module_names - ({"croniter"} if may_parse_cron else set())
+        assert not vendors | (names & BANNED_IN_DOMAIN), path.relative_to(PACKAGE)
 
 
-@pytest.mark.parametrize("path", modules(PACKAGE), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_package_imports_no_handler(path: Path) -> None:
+def test_package_imports_no_handler() -> None:
     # `runner` here is the deployable's folder; the package's own is called tidemill.runner.
-    assert not imported(path) & DEPLOYABLES
+    assert [str(path.relative_to(PACKAGE)) for path in modules(PACKAGE) if imported(path) & DEPLOYABLES] == []
 
 
 @pytest.mark.parametrize("name", sorted(DEPLOYABLES))

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,13 +55,23 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path))
+
+
 def without_comments(text: str) -> str:
     return re.sub(r"--[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
 def strings_of(path: Path) -> list[tuple[int, str]]:
     """String constants of a module that are no docstrings, with their line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
     return [
         (node.lineno, node.value)
@@ -74,68 +85,71 @@ SQL_FILES = [path for path in tracked(".sql") if path.is_relative_to(SQL)]
 OWN_SESSION = ("functions/runner/", "functions/tidemill/runner/", "functions/tidemill/local/")
 
 
-@pytest.mark.parametrize("path", PACKAGE_FILES, ids=named)
-def test_module_is_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) < LONGEST_MODULE
+def test_modules_are_short() -> None:
+    assert [named(path) for path in PACKAGE_FILES if len(text_of(path).splitlines()) >= LONGEST_MODULE] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "scripts").iterdir()), ids=named)
-def test_script_is_short_and_can_be_run(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) < LONGEST_SCRIPT
-    assert path.suffix == ""
-    assert path.stat().st_mode & 0o111
+def test_scripts_are_short_and_can_be_run() -> None:
+    for path in sorted((ROOT / "scripts").iterdir()):
+        assert len(text_of(path).splitlines()) < LONGEST_SCRIPT, named(path)
+        assert path.suffix == "", named(path)
+        assert path.stat().st_mode & 0o111, named(path)
 
 
-@pytest.mark.parametrize("path", SQL_FILES, ids=named)
-def test_sql_file_has_a_header_and_one_statement(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.startswith("-- "), "starts with a comment: purpose, parameters, rows, lock order"
-    assert without_comments(text).strip().rstrip(";").count(";") == 0
-    assert "%" not in "".join(re.findall(r"(?<=\S)[^\n]*?(--[^\n]*)", text)), "a comment beside code keeps its % and psycopg reads it"
+def test_sql_files_have_a_header_and_one_statement() -> None:
+    for path in SQL_FILES:
+        text = text_of(path)
+        assert text.startswith("-- "), f"{named(path)} starts with a comment: purpose, parameters, rows, lock order"
+        assert without_comments(text).strip().rstrip(";").count(";") == 0, named(path)
+        beside = "".join(re.findall(r"(?<=\S)[^\n]*?(--[^\n]*)", text))
+        assert "%" not in beside, f"{named(path)}: a comment beside code keeps its % and psycopg reads it"
 
 
-@pytest.mark.parametrize("path", SQL_FILES, ids=named)
-def test_sql_file_uses_named_parameters(path: Path) -> None:
-    body = without_comments(path.read_text(encoding="utf-8"))
-    assert not re.search(r"%s\b|\$\d", body)
-    for placeholder in re.finditer(r"%(.)", body):
-        assert placeholder[1] in "(%", f"bare % before {body[placeholder.end() :][:20]!r}: write %%"
+def test_sql_files_use_named_parameters() -> None:
+    for path in SQL_FILES:
+        body = without_comments(text_of(path))
+        assert not re.search(r"%s\b|\$\d", body), named(path)
+        for placeholder in re.finditer(r"%(.)", body):
+            assert placeholder[1] in "(%", f"{named(path)}: bare % before {body[placeholder.end() :][:20]!r}: write %%"
 
 
-@pytest.mark.parametrize("path", [path for path in SQL_FILES if path.parent.name != "transitions"], ids=named)
-def test_only_transitions_set_the_state_of_a_job(path: Path) -> None:
-    assert not MOVES.search(without_comments(path.read_text(encoding="utf-8")))
+def test_only_transitions_set_the_state_of_a_job() -> None:
+    others = [path for path in SQL_FILES if path.parent.name != "transitions"]
+    assert [named(path) for path in others if MOVES.search(without_comments(text_of(path)))] == []
 
 
-@pytest.mark.parametrize("path", [*PACKAGE_FILES, *SQL_FILES], ids=named)
-def test_no_session_state_where_a_pooler_may_stand_between(path: Path) -> None:
-    if named(path).startswith(OWN_SESSION):
-        return  # owns its connections
-    if path.suffix == ".sql":
-        found = SESSION_STATE.search(without_comments(path.read_text(encoding="utf-8")))
-        assert not found
-    else:
-        assert not [line for line, text in strings_of(path) if SESSION_STATE.search(text) and text == text.lower()]
+def test_no_session_state_where_a_pooler_may_stand_between() -> None:
+    found = [named(path) for path in SQL_FILES if SESSION_STATE.search(without_comments(text_of(path)))]
+    for path in PACKAGE_FILES:
+        if not named(path).startswith(OWN_SESSION):  # those own their connections
+            lines = [line for line, text in strings_of(path) if SESSION_STATE.search(text) and text == text.lower()]
+            found += [f"{named(path)}:{line}" for line in lines]
+    assert found == []
 
 
-@pytest.mark.parametrize("path", [path for path in PACKAGE_FILES if path.is_relative_to(PACKAGE / "store")], ids=named)
-def test_store_splices_nothing_into_sql(path: Path) -> None:
+def test_store_splices_nothing_into_sql() -> None:
     """No f-string, `%`, `+`, `.format` or Template reaches a cursor: statements come from files."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+    found = []
+    for path in PACKAGE_FILES:
+        if not path.is_relative_to(PACKAGE / "store"):
             continue
-        if node.func.attr in ("execute", "executemany", "copy", "stream"):
-            spliced = isinstance(node.args[0], ast.JoinedStr | ast.BinOp) or (isinstance(node.args[0], ast.Call) and _formats(node.args[0]))
-            assert not spliced, f"line {node.lineno}"
+        for node in ast.walk(tree_of(path)):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+                continue
+            if node.func.attr in ("execute", "executemany", "copy", "stream"):
+                first = node.args[0]
+                if isinstance(first, ast.JoinedStr | ast.BinOp) or (isinstance(first, ast.Call) and _formats(first)):
+                    found.append(f"{named(path)}:{node.lineno}")
+    assert found == []
 
 
-@pytest.mark.parametrize("path", [path for path in PACKAGE_FILES if not named(path).startswith(OWN_SESSION)], ids=named)
-def test_no_sql_in_python(path: Path) -> None:
+def test_no_sql_in_python() -> None:
     statement = re.compile(
         r"^\s*(with\s+\w+\s+as\b|select\s.+\sfrom\b|insert\s+into\b|update\s+\w+(\.\w+)?\s+set\b|delete\s+from\b)",
         re.IGNORECASE | re.DOTALL,
     )
-    assert not [line for line, text in strings_of(path) if statement.search(text)]
+    others = [path for path in PACKAGE_FILES if not named(path).startswith(OWN_SESSION)]
+    assert [f"{named(path)}:{line}" for path in others for line, text in strings_of(path) if statement.search(text)] == []
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
