@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemill.store.api_keys import ApiKeys
 from tidemill.store.audits import Audits
+from tidemill.store.changes import ChangeReads
 from tidemill.store.claims import Claims
 from tidemill.store.configures import Configures
 from tidemill.store.dead_letters import DeadLetters
@@ -39,5 +40,6 @@ class PostgresStore(
     DeadLetters,
     Audits,
     Numbers,
+    ChangeReads,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""
