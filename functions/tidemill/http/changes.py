@@ -44,7 +44,7 @@ class ChangedJob(TypedDict):
 
 
 class ChangesOut(TypedDict):
-    """What is new; something may be told twice, nothing is left out. `truncated`: more has changed than is told, so read the lists again."""
+    """What is new; something may be told twice, nothing is left out. `truncated`: more has changed than is told, read the lists again."""
 
     cursor: str
     jobs: list[ChangedJob]

@@ -91,6 +91,7 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/jobs/{id}/rerun", "admin", (O,), "operator_verbs:rerun"),
     Route("PATCH", "/v1/jobs/{id}", "admin", (O,), "operator_verbs:edit"),
     Route("DELETE", "/v1/jobs/{id}", "admin", (O,), "operator_verbs:delete"),
+    Route("GET", "/v1/snapshot", "admin", (R, O), "snapshot:snapshot"),
     Route("GET", "/v1/changes", "admin", (R, O), "changes:changes"),
     Route("GET", "/v1/dead-letters", "admin", (R, O), "dead_letters:list_dead_letters"),
     Route("POST", "/v1/dead-letters/{id}/resolve", "admin", (O,), "dead_letters:resolve"),

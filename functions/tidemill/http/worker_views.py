@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal, NotRequired
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from tidemill.domain.errors import NotFound
 from tidemill.engine import worker as engine
 from tidemill.http import pages
-from tidemill.http.fields import CLOSED, Id, Instant
-from tidemill.http.job_view import Row, instant
+from tidemill.http.fields import CLOSED, Id, Instant, Label, Name
+from tidemill.http.job_view import Row, instant, with_json
 from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.parameters import path_id
 from tidemill.http.queries import Page
 from tidemill.store.postgres import PostgresStore
+
+COUNTED: Final = 1_000
 
 Command = Literal["quiet", "resume", "restart", "terminate"]
 
@@ -48,23 +51,63 @@ class Worker(TypedDict):
     is_live: bool
 
 
+class Versions(TypedDict):
+    """Workers of one version."""
+
+    version: str
+    live: int
+    stale: int
+
+
+class Load(TypedDict):
+    """All the project's workers in figures, whatever the filter: the last 1,000. `room`: jobs that the live ones can run at once."""
+
+    live: int
+    stale: int
+    active_jobs: int
+    room: int
+    versions: list[Versions]
+
+
 class WorkersPage(TypedDict):
     """A page of workers in the order they came."""
 
     items: list[Worker]
     next_cursor: str | None
+    load: Load
 
 
-@operation(query=Page, answers={200: WorkersPage}, etag=True)
+class WorkersQuery(Page):
+    """Filters, all of which must match."""
+
+    state: NotRequired[Literal["live", "stale"]]
+    name: NotRequired[Label]
+    version: NotRequired[Annotated[str, Field(max_length=100)]]
+    queue: NotRequired[Name]
+
+
+@operation(query=WorkersQuery, answers={200: WorkersPage}, etag=True)
 def list_workers(call: Call) -> Answer:
     """List the workers, live and stale, with versions and load."""
-    return pages.plain(
-        call,
-        "workers",
-        lambda after, limit: call.database.run(lambda store: store.workers(call.project_id, after=after, limit=limit)),
-        lambda row: row["id"],
-        _shown,
-    )
+    query = call.query
+    live = {"live": query["state"] == "live"} if "state" in query else {}
+    cursors = pages.cursors_of(call, "workers")
+    start = pages.start_of(call, cursors)
+    size = pages.size_of(call)
+
+    def work(store: PostgresStore) -> tuple[list[Row], list[Row]]:
+        rows = store.workers(call.project_id, filters={**query, **live}, after=start[0] if start else None, limit=size + 1)
+        return rows, store.worker_load(call.project_id, COUNTED)
+
+    found, versions = call.database.run(work)
+    items = [(with_json(_shown(row)), [row["id"]]) for row in found[:size]]
+    return pages.answer(items, cursors, more=items[-1][1] if len(found) > size else None, load=_load(versions))
+
+
+def _load(versions: list[Row]) -> Row:
+    total = {name: sum(int(row[name]) for row in versions) for name in ("live", "stale", "active", "room")}
+    told = [{name: row[name] for name in ("version", "live", "stale")} for row in versions]
+    return {"live": total["live"], "stale": total["stale"], "active_jobs": total["active"], "room": total["room"], "versions": told}
 
 
 @operation(answers={200: Worker})

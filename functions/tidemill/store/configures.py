@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tidemill.domain.keys import compact_json
@@ -42,6 +43,20 @@ class Configures(Reads):
         """False if there is no such policy."""
         return self._row("policies/delete", {"project_id": project_id, "name": name}) is not None
 
-    def workers(self, project_id: str, *, worker_id: str | None = None, after: str | None = None, limit: int = 1) -> list[Row]:
-        """The project's workers in the order they came, or the one of this id."""
-        return self._dicts("workers/list", {"project_id": project_id, "id": worker_id, "after": after, "limit": limit})
+    def workers(
+        self,
+        project_id: str,
+        *,
+        worker_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        after: str | None = None,
+        limit: int = 1,
+    ) -> list[Row]:
+        """The project's workers in the order they came, those that match (name, version, queue, live), or the one of this id."""
+        params = {"project_id": project_id, "id": worker_id, "after": after, "limit": limit}
+        wanted = {name: (filters or {}).get(name) for name in ("name", "version", "queue", "live")}
+        return self._dicts("workers/list", params | wanted)
+
+    def worker_load(self, project_id: str, limit: int) -> list[Row]:
+        """Figures per version of the last `limit` workers."""
+        return self._dicts("workers/load", {"project_id": project_id, "limit": limit})

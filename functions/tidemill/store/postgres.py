@@ -19,6 +19,7 @@ from tidemill.store.operates import Operates
 from tidemill.store.reports import Reports
 from tidemill.store.schedules import Schedules
 from tidemill.store.settles import Settles
+from tidemill.store.snapshots import Snapshots
 from tidemill.store.sweeps import Sweeps
 
 
@@ -41,5 +42,6 @@ class PostgresStore(
     Audits,
     Numbers,
     ChangeReads,
+    Snapshots,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""
