@@ -1,5 +1,4 @@
--- Dead letters by kind of error, and the one index that reads need of attempts that did not complete.
--- Everything here costs something only when a job dies or an attempt fails: a job on its normal way touches none of it.
+-- Dead letters by kind of error. Everything here costs something only when a job dies: one on its normal way touches none of it.
 
 -- An error message without what differs from one job to the next: ids, hex, numbers, quoted text. At most 500 characters.
 create function tidemill.masked_error(message text) returns text
@@ -36,11 +35,6 @@ alter table tidemill.dead_letter_queue
 create index dead_letter_queue_by_group on tidemill.dead_letter_queue (project_id, error_group, moved_at, id) where not resolved;
 -- squawk-ignore require-concurrent-index-creation
 create index dead_letter_queue_jobs_by_group on tidemill.dead_letter_queue (project_id, error_group, job_id) where not resolved;
-
--- Attempts that failed, crashed or ran out of time, by when. What has changed of late is read from it (GET /v1/changes).
--- Partial, so that building it writes little: a look at a million rows takes a fraction of a second.
--- squawk-ignore require-concurrent-index-creation
-create index job_executions_failed on tidemill.job_executions (queue_id, finished_at, job_id) where status <> 'completed';
 
 -- What is known of each kind of error, per queue and job type. Folded from error_group_news by the scheduler.
 create table tidemill.error_groups (

@@ -2660,8 +2660,6 @@ CREATE INDEX job_executions_completed_kept ON tidemill.job_executions USING btre
 
 CREATE INDEX job_executions_ended ON tidemill.job_executions USING btree (queue_id, finished_at) WHERE (status <> 'completed'::tidemill.execution_status);
 
-CREATE INDEX job_executions_failed ON tidemill.job_executions USING btree (queue_id, finished_at, job_id) WHERE (status <> 'completed'::tidemill.execution_status);
-
 CREATE INDEX job_executions_kept ON tidemill.job_executions USING btree (retention_until) WHERE (retention_until IS NOT NULL);
 
 CREATE INDEX job_leases_by_expiry ON tidemill.job_leases USING btree (lease_expires_at);
