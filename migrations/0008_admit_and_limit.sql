@@ -568,3 +568,229 @@ begin
         on conflict (queue_id) do update set virtual_time = greatest(c.virtual_time, excluded.virtual_time);
     end if;
 end $$;
+
+-- Backpressure: queues.max_unfinished_jobs.
+
+-- Which projects have such queues at all: what an enqueue into any other queue pays is one look into this.
+-- squawk-ignore require-concurrent-index-creation
+create index queues_bounded on tidemill.queues (project_id) where max_unfinished_jobs is not null; -- a table of few rows
+-- squawk-ignore require-concurrent-index-creation
+create index jobs_waiting on tidemill.jobs (queue_id) where phase = 'waiting'; -- before the first release there are no large tables
+
+-- Of each bounded queue: how many unfinished jobs it holds at most. Raised under the queue's fill lock by every enqueue, lowered only by counting.
+create table tidemill.queue_fills (
+    queue_id uuid primary key references tidemill.queues (id) on delete cascade,
+    at_most bigint not null check (at_most >= 0),
+    counted_at timestamptz not null default clock_timestamp()
+) with (fillfactor = 20, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
+
+create function tidemill.fill_lock(queue_id uuid) returns bigint
+language sql immutable parallel safe
+return hashtextextended(queue_id::text, 4242);
+
+-- How many unfinished jobs (pending, scheduled, queued, claimed, running) a queue holds, counted no further than p_limit + 1.
+create function tidemill.unfinished(p_queue_id uuid, p_limit bigint) returns bigint
+language sql stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+begin atomic
+    select count(*) from (
+        (select 1 from tidemill.job_queue_entries e where e.queue_id = p_queue_id limit p_limit + 1)
+        union all
+        (select 1 from tidemill.job_leases l where l.queue_id = p_queue_id limit p_limit + 1)
+        union all
+        (select 1 from tidemill.jobs j where j.queue_id = p_queue_id and j.phase = 'waiting' limit p_limit + 1)
+        limit p_limit + 1) x;
+end;
+
+-- How many of p_wanted new jobs a queue has room for; charges them. Under the queue's fill lock. Counts only when what is known at most leaves no room,
+-- and above 10,000 not more often than a count may cost a tenth of the time: 50 ms per 10,000. So the answer is exact up to 10,000; above that it may
+-- be too small for that long, and is never too large.
+create function tidemill.take_room(p_queue_id uuid, p_wanted bigint) returns bigint
+language plpgsql as $$
+declare
+    v_most bigint;
+    v_fill tidemill.queue_fills;
+    v_now timestamptz := clock_timestamp();
+begin
+    select q.max_unfinished_jobs into v_most from tidemill.queues q where q.id = p_queue_id;
+    if v_most is null then
+        return p_wanted;
+    end if;
+    select f.* into v_fill from tidemill.queue_fills f where f.queue_id = p_queue_id;
+    if v_fill.queue_id is null or (v_fill.at_most + p_wanted > v_most and (
+        v_most <= 10000 or v_fill.counted_at <= v_now - make_interval(secs => least(30, v_most * 0.000005))))
+    then
+        insert into tidemill.queue_fills as f (queue_id, at_most, counted_at) values (p_queue_id, tidemill.unfinished(p_queue_id, v_most), v_now)
+        on conflict (queue_id) do update set at_most = excluded.at_most, counted_at = excluded.counted_at
+        returning f.* into v_fill;
+    end if;
+    p_wanted := greatest(0, least(p_wanted, v_most - v_fill.at_most));
+    if p_wanted > 0 then
+        update tidemill.queue_fills f set at_most = f.at_most + p_wanted where f.queue_id = p_queue_id;
+    end if;
+    return p_wanted;
+end $$;
+
+-- Each given job's position (from 0), queue and keys, as take_holds understands them.
+create function tidemill.given_keys(p_jobs jsonb) returns table (pos integer, queue text, idempotency bytea, uniqueness bytea)
+language sql stable
+begin atomic
+    select (e.ord - 1)::integer, coalesce(e.job ->> 'queue', 'default'), sha256(convert_to(e.job ->> 'idempotency_key', 'UTF8')),
+           case when jsonb_typeof(e.job -> 'unique') = 'object'
+                then tidemill.unique_key(e.job ->> 'job_type', coalesce(e.job -> 'payload', '{}'), e.job -> 'unique' -> 'by') end
+    from jsonb_array_elements(p_jobs) with ordinality as e (job, ord);
+end;
+
+-- Creates jobs like enqueue_results, as far as their queues have room. A job that an existing one answers for takes none. p_atomic: if one finds no
+-- room, nothing is stored, and only those that found none are returned, with code queue_full. Otherwise the first ones go in, and those that depend on
+-- one that does not stay out with it. Locks: fill locks in queue order, until the transaction ends; then as enqueue_results.
+create function tidemill.admit(p_project_id uuid, p_jobs jsonb, p_atomic boolean, p_now timestamptz default null)
+returns table ("index" integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, field text, message text)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue record;
+    v_row record;
+    v_new integer[];         -- positions (from 0) in this queue that would make a job
+    v_room integer;
+    v_out integer[] := '{}'; -- positions that find no room
+    v_texts jsonb := '{}';   -- what their refusal says, by position
+    v_more integer[];
+    v_pos integer[];         -- positions of those that go in
+    v_allowed jsonb := '{}'; -- how many new ones each bounded queue has room for
+begin
+    if jsonb_typeof(p_jobs) is distinct from 'array'
+       or not exists (select 1 from tidemill.queues q where q.project_id = p_project_id and q.max_unfinished_jobs is not null) then
+        return query select r.* from tidemill.enqueue_results(p_project_id, p_jobs, p_atomic, p_now) r;
+        return;
+    end if;
+
+    for v_queue in
+        select q.id, q.name::text as name, q.max_unfinished_jobs as most
+        from tidemill.queues q
+        where q.project_id = p_project_id and q.max_unfinished_jobs is not null and not q.is_closed
+          and q.name::text = any(array(select distinct coalesce(e.job ->> 'queue', 'default') from jsonb_array_elements(p_jobs) as e (job)))
+        order by q.id
+    loop
+        perform pg_advisory_xact_lock(tidemill.fill_lock(v_queue.id));
+        select array_agg(w.pos order by w.pos) into v_new
+        from (
+            select k.pos, k.idempotency, k.uniqueness,
+                   row_number() over (partition by k.idempotency order by k.pos) as nth_idempotency,
+                   row_number() over (partition by k.uniqueness order by k.pos) as nth_unique
+            from tidemill.given_keys(p_jobs) k
+            where k.queue = v_queue.name
+              and not exists (select 1 from tidemill.unique_holds h
+                              where h.project_id = p_project_id and h.kind = 'idempotency' and h.key = k.idempotency)
+              and not exists (select 1 from tidemill.unique_holds h
+                              where h.project_id = p_project_id and h.kind = 'unique' and h.key = k.uniqueness
+                                and (h.expires_at is null or h.expires_at > v_now))
+        ) w
+        where (w.idempotency is null or w.nth_idempotency = 1) and (w.uniqueness is null or w.nth_unique = 1);
+        continue when v_new is null;
+        v_room := case when p_atomic and v_out <> '{}' then 0 else tidemill.take_room(v_queue.id, cardinality(v_new)) end;
+        v_allowed := v_allowed || jsonb_build_object(v_queue.name, v_room);
+        if v_room < cardinality(v_new) then
+            v_out := v_out || v_new[v_room + 1:];
+            v_texts := v_texts || (
+                select jsonb_object_agg(p::text, format('queue %L is full: it may hold %s unfinished jobs and has room for %s of these %s; try again later',
+                    v_queue.name, v_queue.most, v_room, cardinality(v_new)))
+                from unnest(v_new[v_room + 1:]) as p);
+        end if;
+    end loop;
+
+    if v_out = '{}' then
+        v_pos := array(select p from generate_series(0, jsonb_array_length(p_jobs) - 1) as p order by p);
+    elsif p_atomic then
+        return query select o.pos, null::uuid, null::tidemill.job_status, false, 'queue_full', 'queue', v_texts ->> o.pos::text
+        from unnest(v_out) as o (pos) order by 1;
+        return;
+    else
+        loop  -- who has the key of one that stays out, or depends on it, stays out as well
+            v_more := array(
+                select k.pos from tidemill.given_keys(p_jobs) k
+                where not (k.pos = any(v_out)) and (
+                    exists (select 1 from tidemill.given_keys(p_jobs) o
+                            where o.pos = any(v_out) and (o.idempotency = k.idempotency or o.uniqueness = k.uniqueness))
+                    or exists (select 1 from jsonb_array_elements(case jsonb_typeof(p_jobs -> k.pos -> 'depends_on') when 'array'
+                                                                  then p_jobs -> k.pos -> 'depends_on' else '[]' end) as d (parent)
+                               where jsonb_typeof(d.parent) = 'object' and d.parent ->> 'ref' = any(array(
+                                   select p_jobs -> i ->> 'ref' from unnest(v_out) as i)))));
+            exit when v_more = '{}';
+            v_out := v_out || v_more;
+        end loop;
+        v_pos := array(select p from generate_series(0, jsonb_array_length(p_jobs) - 1) as p where not (p = any(v_out)) order by p);
+        p_jobs := (select coalesce(jsonb_agg(p_jobs -> p order by p), '[]') from unnest(v_pos) as p);
+    end if;
+
+    for v_row in
+        select r.* from tidemill.enqueue_results(p_project_id, p_jobs, p_atomic, p_now) r order by r."index"
+    loop
+        if v_row.code is null and not v_row.deduplicated and v_allowed ? coalesce(p_jobs -> v_row."index" ->> 'queue', 'default') then
+            v_room := (v_allowed ->> coalesce(p_jobs -> v_row."index" ->> 'queue', 'default'))::integer - 1;
+            if v_room < 0 then  -- a job that was to answer has ended meanwhile
+                raise exception 'a key came free while its queue was full' using errcode = 'serialization_failure';
+            end if;
+            v_allowed := v_allowed || jsonb_build_object(coalesce(p_jobs -> v_row."index" ->> 'queue', 'default'), v_room);
+        end if;
+        "index" := v_pos[v_row."index" + 1]; job_id := v_row.job_id; state := v_row.state; deduplicated := v_row.deduplicated;
+        code := v_row.code; field := v_row.field; message := v_row.message;
+        return next;
+    end loop;
+    return query select o.pos, null::uuid, null::tidemill.job_status, false, 'queue_full', 'queue',
+        coalesce(v_texts ->> o.pos::text, 'a job that it depends on, or that has its key, finds no room in its queue')
+    from unnest(v_out) as o (pos) order by 1;
+end $$;
+
+-- Raises a refusal as an error of the caller's transaction.
+create or replace function tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) returns boolean
+language plpgsql as $$
+begin
+    raise exception 'jobs[%].%: %', p_index, p_field, p_message
+        using errcode = case p_code when 'idempotency_conflict' then 'TM409' when 'queue_full' then 'TM429' else 'TM422' end;
+end $$;
+
+-- For applications: the same job objects and rules as POST /v1/jobs/bulk with "atomic": true, inside the caller's transaction.
+-- A fault raises SQLSTATE TM422 (TM409 for an idempotency key of another request, TM429 for a full queue) naming the job, the field and the bound.
+create or replace function tidemill.enqueue(project_id uuid, jobs jsonb)
+returns table ("index" integer, job_id uuid, state tidemill.job_status, deduplicated boolean)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    v_fault record;
+begin
+    if exists (
+        select 1 from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) as e (job)
+        where case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() <> '{}' else true end)
+    then
+        select e.ord - 1 as pos, k.name into v_fault
+        from jsonb_array_elements(jobs) with ordinality as e (job, ord)
+        cross join lateral jsonb_object_keys(
+            case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() else '{"(not an object)": null}' end) as k (name)
+        order by 1, 2 limit 1;
+        raise exception 'jobs[%].%: no such field', v_fault.pos, left(v_fault.name, 100)
+            using errcode = 'TM422', hint = 'fields: ' || array_to_string(tidemill.job_fields(), ', ');
+    end if;
+    -- What no CHECK would refuse, looked for in one pass; the text comes from job_faults.
+    if pg_column_size(jobs) > 262144 or jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.headers) || exists (@.unique)
+        || exists (@.concurrency) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000)'
+    then
+        for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
+            raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
+        end loop;
+    end if;
+    return query
+    select r."index", r.job_id, r.state, r.deduplicated
+    from tidemill.admit(project_id, jobs, true) r
+    where case when r.code is null then true else tidemill.refuse_job(r."index", r.field, r.code, r.message) end;
+exception
+    when check_violation or invalid_text_representation or numeric_value_out_of_range or invalid_datetime_format
+        or datetime_field_overflow or not_null_violation or interval_field_overflow or invalid_parameter_value
+        or datatype_mismatch or sqlstate '22023' then
+    for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
+        raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
+    end loop;
+    raise exception 'a job is outside what the queue stores: %', sqlerrm using errcode = 'TM422';
+end $$;

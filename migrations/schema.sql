@@ -124,6 +124,105 @@ CREATE TYPE tidemill.worker_status AS ENUM (
     'stopped'
 );
 
+CREATE FUNCTION tidemill.admit(p_project_id uuid, p_jobs jsonb, p_atomic boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, field text, message text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_queue record;
+    v_row record;
+    v_new integer[];         -- positions (from 0) in this queue that would make a job
+    v_room integer;
+    v_out integer[] := '{}'; -- positions that find no room
+    v_texts jsonb := '{}';   -- what their refusal says, by position
+    v_more integer[];
+    v_pos integer[];         -- positions of those that go in
+    v_allowed jsonb := '{}'; -- how many new ones each bounded queue has room for
+begin
+    if jsonb_typeof(p_jobs) is distinct from 'array'
+       or not exists (select 1 from tidemill.queues q where q.project_id = p_project_id and q.max_unfinished_jobs is not null) then
+        return query select r.* from tidemill.enqueue_results(p_project_id, p_jobs, p_atomic, p_now) r;
+        return;
+    end if;
+
+    for v_queue in
+        select q.id, q.name::text as name, q.max_unfinished_jobs as most
+        from tidemill.queues q
+        where q.project_id = p_project_id and q.max_unfinished_jobs is not null and not q.is_closed
+          and q.name::text = any(array(select distinct coalesce(e.job ->> 'queue', 'default') from jsonb_array_elements(p_jobs) as e (job)))
+        order by q.id
+    loop
+        perform pg_advisory_xact_lock(tidemill.fill_lock(v_queue.id));
+        select array_agg(w.pos order by w.pos) into v_new
+        from (
+            select k.pos, k.idempotency, k.uniqueness,
+                   row_number() over (partition by k.idempotency order by k.pos) as nth_idempotency,
+                   row_number() over (partition by k.uniqueness order by k.pos) as nth_unique
+            from tidemill.given_keys(p_jobs) k
+            where k.queue = v_queue.name
+              and not exists (select 1 from tidemill.unique_holds h
+                              where h.project_id = p_project_id and h.kind = 'idempotency' and h.key = k.idempotency)
+              and not exists (select 1 from tidemill.unique_holds h
+                              where h.project_id = p_project_id and h.kind = 'unique' and h.key = k.uniqueness
+                                and (h.expires_at is null or h.expires_at > v_now))
+        ) w
+        where (w.idempotency is null or w.nth_idempotency = 1) and (w.uniqueness is null or w.nth_unique = 1);
+        continue when v_new is null;
+        v_room := case when p_atomic and v_out <> '{}' then 0 else tidemill.take_room(v_queue.id, cardinality(v_new)) end;
+        v_allowed := v_allowed || jsonb_build_object(v_queue.name, v_room);
+        if v_room < cardinality(v_new) then
+            v_out := v_out || v_new[v_room + 1:];
+            v_texts := v_texts || (
+                select jsonb_object_agg(p::text, format('queue %L is full: it may hold %s unfinished jobs and has room for %s of these %s; try again later',
+                    v_queue.name, v_queue.most, v_room, cardinality(v_new)))
+                from unnest(v_new[v_room + 1:]) as p);
+        end if;
+    end loop;
+
+    if v_out = '{}' then
+        v_pos := array(select p from generate_series(0, jsonb_array_length(p_jobs) - 1) as p order by p);
+    elsif p_atomic then
+        return query select o.pos, null::uuid, null::tidemill.job_status, false, 'queue_full', 'queue', v_texts ->> o.pos::text
+        from unnest(v_out) as o (pos) order by 1;
+        return;
+    else
+        loop  -- who has the key of one that stays out, or depends on it, stays out as well
+            v_more := array(
+                select k.pos from tidemill.given_keys(p_jobs) k
+                where not (k.pos = any(v_out)) and (
+                    exists (select 1 from tidemill.given_keys(p_jobs) o
+                            where o.pos = any(v_out) and (o.idempotency = k.idempotency or o.uniqueness = k.uniqueness))
+                    or exists (select 1 from jsonb_array_elements(case jsonb_typeof(p_jobs -> k.pos -> 'depends_on') when 'array'
+                                                                  then p_jobs -> k.pos -> 'depends_on' else '[]' end) as d (parent)
+                               where jsonb_typeof(d.parent) = 'object' and d.parent ->> 'ref' = any(array(
+                                   select p_jobs -> i ->> 'ref' from unnest(v_out) as i)))));
+            exit when v_more = '{}';
+            v_out := v_out || v_more;
+        end loop;
+        v_pos := array(select p from generate_series(0, jsonb_array_length(p_jobs) - 1) as p where not (p = any(v_out)) order by p);
+        p_jobs := (select coalesce(jsonb_agg(p_jobs -> p order by p), '[]') from unnest(v_pos) as p);
+    end if;
+
+    for v_row in
+        select r.* from tidemill.enqueue_results(p_project_id, p_jobs, p_atomic, p_now) r order by r."index"
+    loop
+        if v_row.code is null and not v_row.deduplicated and v_allowed ? coalesce(p_jobs -> v_row."index" ->> 'queue', 'default') then
+            v_room := (v_allowed ->> coalesce(p_jobs -> v_row."index" ->> 'queue', 'default'))::integer - 1;
+            if v_room < 0 then  -- a job that was to answer has ended meanwhile
+                raise exception 'a key came free while its queue was full' using errcode = 'serialization_failure';
+            end if;
+            v_allowed := v_allowed || jsonb_build_object(coalesce(p_jobs -> v_row."index" ->> 'queue', 'default'), v_room);
+        end if;
+        "index" := v_pos[v_row."index" + 1]; job_id := v_row.job_id; state := v_row.state; deduplicated := v_row.deduplicated;
+        code := v_row.code; field := v_row.field; message := v_row.message;
+        return next;
+    end loop;
+    return query select o.pos, null::uuid, null::tidemill.job_status, false, 'queue_full', 'queue',
+        coalesce(v_texts ->> o.pos::text, 'a job that it depends on, or that has its key, finds no room in its queue')
+    from unnest(v_out) as o (pos) order by 1;
+end $$;
+
 CREATE FUNCTION tidemill.batch_faults(p_project_id uuid, p_jobs jsonb, p_twins uuid[], p_lock boolean) RETURNS text[]
     LANGUAGE plpgsql
     AS $$
@@ -674,7 +773,7 @@ begin
     end if;
     return query
     select r."index", r.job_id, r.state, r.deduplicated
-    from tidemill.enqueue_results(project_id, jobs, true) r
+    from tidemill.admit(project_id, jobs, true) r
     where case when r.code is null then true else tidemill.refuse_job(r."index", r.field, r.code, r.message) end;
 exception
     when check_violation or invalid_text_representation or numeric_value_out_of_range or invalid_datetime_format
@@ -899,6 +998,10 @@ CREATE FUNCTION tidemill.error_group(error_class text, message text) RETURNS byt
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN substr(sha256(convert_to(((COALESCE(error_class, ''::text) || chr(31)) || tidemill.masked_error(COALESCE(message, ''::text))), 'UTF8'::name)), 1, 16);
 
+CREATE FUNCTION tidemill.fill_lock(queue_id uuid) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN hashtextextended((queue_id)::text, (4242)::bigint);
+
 CREATE TABLE tidemill.lane_news (
     id bigint NOT NULL,
     queue_id uuid NOT NULL,
@@ -943,6 +1046,24 @@ CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) 
          )
   SELECT count(*) AS count
     FROM news;
+END;
+
+CREATE FUNCTION tidemill.unique_key(job_type text, payload jsonb, by_fields jsonb) RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN sha256(convert_to(((job_type || '
+'::text) || (CASE WHEN ((by_fields IS NULL) OR (jsonb_typeof(by_fields) <> 'array'::text)) THEN payload ELSE (SELECT COALESCE(jsonb_object_agg(f.value, (unique_key.payload -> f.value)), '{}'::jsonb) AS "coalesce" FROM jsonb_array_elements_text(unique_key.by_fields) f(value)) END)::text), 'UTF8'::name));
+
+CREATE FUNCTION tidemill.given_keys(p_jobs jsonb) RETURNS TABLE(pos integer, queue text, idempotency bytea, uniqueness bytea)
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT ((e.ord - 1))::integer AS int4,
+     COALESCE((e.job ->> 'queue'::text), 'default'::text) AS "coalesce",
+     sha256(convert_to((e.job ->> 'idempotency_key'::text), 'UTF8'::name)) AS sha256,
+         CASE
+             WHEN (jsonb_typeof((e.job -> 'unique'::text)) = 'object'::text) THEN tidemill.unique_key((e.job ->> 'job_type'::text), COALESCE((e.job -> 'payload'::text), '{}'::jsonb), ((e.job -> 'unique'::text) -> 'by'::text))
+             ELSE NULL::bytea
+         END AS "case"
+    FROM jsonb_array_elements(given_keys.p_jobs) WITH ORDINALITY e(job, ord);
 END;
 
 CREATE FUNCTION tidemill.instant(given text) RETURNS timestamp with time zone
@@ -1370,7 +1491,7 @@ CREATE FUNCTION tidemill.refuse_job(p_index integer, p_field text, p_code text, 
     AS $$
 begin
     raise exception 'jobs[%].%: %', p_index, p_field, p_message
-        using errcode = case p_code when 'idempotency_conflict' then 'TM409' else 'TM422' end;
+        using errcode = case p_code when 'idempotency_conflict' then 'TM409' when 'queue_full' then 'TM429' else 'TM422' end;
 end $$;
 
 CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer, p_now timestamp with time zone) RETURNS bigint
@@ -1728,6 +1849,33 @@ begin
         order by t.ord);
 end $$;
 
+CREATE FUNCTION tidemill.take_room(p_queue_id uuid, p_wanted bigint) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_most bigint;
+    v_fill tidemill.queue_fills;
+    v_now timestamptz := clock_timestamp();
+begin
+    select q.max_unfinished_jobs into v_most from tidemill.queues q where q.id = p_queue_id;
+    if v_most is null then
+        return p_wanted;
+    end if;
+    select f.* into v_fill from tidemill.queue_fills f where f.queue_id = p_queue_id;
+    if v_fill.queue_id is null or (v_fill.at_most + p_wanted > v_most and (
+        v_most <= 10000 or v_fill.counted_at <= v_now - make_interval(secs => least(30, v_most * 0.000005))))
+    then
+        insert into tidemill.queue_fills as f (queue_id, at_most, counted_at) values (p_queue_id, tidemill.unfinished(p_queue_id, v_most), v_now)
+        on conflict (queue_id) do update set at_most = excluded.at_most, counted_at = excluded.counted_at
+        returning f.* into v_fill;
+    end if;
+    p_wanted := greatest(0, least(p_wanted, v_most - v_fill.at_most));
+    if p_wanted > 0 then
+        update tidemill.queue_fills f set at_most = f.at_most + p_wanted where f.queue_id = p_queue_id;
+    end if;
+    return p_wanted;
+end $$;
+
 CREATE TABLE tidemill.rate_classes (
     project_id uuid NOT NULL,
     name tidemill.name NOT NULL,
@@ -1750,6 +1898,56 @@ CREATE FUNCTION tidemill.tokens_now(r tidemill.rate_classes, p_now timestamp wit
 CREATE FUNCTION tidemill.type_key(project_id uuid, job_type text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN tidemill.limit_key(project_id, job_type, (''::text || 'type'::text));
+
+CREATE TABLE tidemill.job_leases (
+    job_id uuid NOT NULL,
+    lease_token uuid NOT NULL,
+    queue_id uuid NOT NULL,
+    worker_id uuid,
+    attempt integer NOT NULL,
+    fence bigint NOT NULL,
+    priority smallint NOT NULL,
+    traits smallint DEFAULT 0 NOT NULL,
+    run_at timestamp with time zone NOT NULL,
+    claimed_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    lease_expires_at timestamp with time zone NOT NULL,
+    lease_ms bigint NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    lane bigint DEFAULT 0 NOT NULL,
+    limit_key bigint,
+    partition_key text,
+    weight integer,
+    type_key bigint,
+    CONSTRAINT job_leases_attempt_check CHECK (((attempt >= 1) AND (attempt <= 1001))),
+    CONSTRAINT job_leases_check CHECK ((lease_expires_at >= claimed_at)),
+    CONSTRAINT job_leases_fence_check CHECK ((fence >= 1)),
+    CONSTRAINT job_leases_lease_ms_check CHECK (((lease_ms >= 1000) AND (lease_ms <= 43200000)))
+)
+WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION tidemill.unfinished(p_queue_id uuid, p_limit bigint) RETURNS bigint
+    LANGUAGE sql STABLE
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    BEGIN ATOMIC
+ SELECT count(*) AS count
+    FROM (( SELECT 1 AS "?column?"
+            FROM tidemill.job_queue_entries e
+           WHERE (e.queue_id = unfinished.p_queue_id)
+          LIMIT (unfinished.p_limit + 1))
+         UNION ALL
+         ( SELECT 1
+            FROM tidemill.job_leases l
+           WHERE (l.queue_id = unfinished.p_queue_id)
+          LIMIT (unfinished.p_limit + 1))
+         UNION ALL
+         ( SELECT 1
+            FROM tidemill.jobs j
+           WHERE ((j.queue_id = unfinished.p_queue_id) AND (j.phase = 'waiting'::tidemill.job_phase))
+          LIMIT (unfinished.p_limit + 1))
+  LIMIT (unfinished.p_limit + 1)) x;
+END;
 
 CREATE TABLE tidemill.queues (
     id uuid NOT NULL,
@@ -1801,11 +1999,6 @@ CREATE TABLE tidemill.retry_policies (
 CREATE FUNCTION tidemill.unfit_jobs(p_project_id uuid, p_jobs jsonb) RETURNS integer[]
     LANGUAGE sql STABLE
     RETURN ARRAY(SELECT ((e.ord - 1))::integer AS int4 FROM ((jsonb_array_elements(unfit_jobs.p_jobs) WITH ORDINALITY e(job, ord) LEFT JOIN tidemill.queues q ON (((q.project_id = unfit_jobs.p_project_id) AND ((q.name)::text = COALESCE((e.job ->> 'queue'::text), 'default'::text))))) LEFT JOIN tidemill.retry_policies p ON (((p.project_id = unfit_jobs.p_project_id) AND ((p.name)::text = (e.job ->> 'retry_policy'::text))))) WHERE ((q.id IS NULL) OR q.is_closed OR ((jsonb_typeof((e.job -> 'retry_policy'::text)) = 'string'::text) AND (p.id IS NULL))));
-
-CREATE FUNCTION tidemill.unique_key(job_type text, payload jsonb, by_fields jsonb) RETURNS bytea
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN sha256(convert_to(((job_type || '
-'::text) || (CASE WHEN ((by_fields IS NULL) OR (jsonb_typeof(by_fields) <> 'array'::text)) THEN payload ELSE (SELECT COALESCE(jsonb_object_agg(f.value, (unique_key.payload -> f.value)), '{}'::jsonb) AS "coalesce" FROM jsonb_array_elements_text(unique_key.by_fields) f(value)) END)::text), 'UTF8'::name));
 
 CREATE FUNCTION tidemill.uuid7(ticks bigint, salt uuid DEFAULT gen_random_uuid()) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
@@ -2018,33 +2211,6 @@ CREATE TABLE tidemill.job_executions (
 )
 WITH (autovacuum_vacuum_insert_scale_factor='0.1');
 
-CREATE TABLE tidemill.job_leases (
-    job_id uuid NOT NULL,
-    lease_token uuid NOT NULL,
-    queue_id uuid NOT NULL,
-    worker_id uuid,
-    attempt integer NOT NULL,
-    fence bigint NOT NULL,
-    priority smallint NOT NULL,
-    traits smallint DEFAULT 0 NOT NULL,
-    run_at timestamp with time zone NOT NULL,
-    claimed_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone,
-    lease_expires_at timestamp with time zone NOT NULL,
-    lease_ms bigint NOT NULL,
-    cancel_requested_at timestamp with time zone,
-    lane bigint DEFAULT 0 NOT NULL,
-    limit_key bigint,
-    partition_key text,
-    weight integer,
-    type_key bigint,
-    CONSTRAINT job_leases_attempt_check CHECK (((attempt >= 1) AND (attempt <= 1001))),
-    CONSTRAINT job_leases_check CHECK ((lease_expires_at >= claimed_at)),
-    CONSTRAINT job_leases_fence_check CHECK ((fence >= 1)),
-    CONSTRAINT job_leases_lease_ms_check CHECK (((lease_ms >= 1000) AND (lease_ms <= 43200000)))
-)
-WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
-
 CREATE TABLE tidemill.job_logs (
     id bigint NOT NULL,
     execution_id uuid NOT NULL,
@@ -2245,6 +2411,14 @@ CREATE TABLE tidemill.queue_counters (
     failed bigint DEFAULT 0 NOT NULL,
     dead bigint DEFAULT 0 NOT NULL
 );
+
+CREATE TABLE tidemill.queue_fills (
+    queue_id uuid NOT NULL,
+    at_most bigint NOT NULL,
+    counted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT queue_fills_at_most_check CHECK ((at_most >= 0))
+)
+WITH (fillfactor='20', autovacuum_vacuum_threshold='200', autovacuum_vacuum_cost_delay='0');
 
 CREATE TABLE tidemill.queue_hours (
     queue_id uuid NOT NULL,
@@ -2539,6 +2713,9 @@ ALTER TABLE ONLY tidemill.queue_clocks
 ALTER TABLE ONLY tidemill.queue_counters
     ADD CONSTRAINT queue_counters_pkey PRIMARY KEY (queue_id, minute);
 
+ALTER TABLE ONLY tidemill.queue_fills
+    ADD CONSTRAINT queue_fills_pkey PRIMARY KEY (queue_id);
+
 ALTER TABLE ONLY tidemill.queue_hours
     ADD CONSTRAINT queue_hours_pkey PRIMARY KEY (queue_id, hour);
 
@@ -2696,6 +2873,8 @@ CREATE INDEX jobs_by_retention ON tidemill.jobs USING btree (retention_until) WH
 
 CREATE INDEX jobs_by_schedule ON tidemill.jobs USING btree (scheduled_job_id, id) WHERE (scheduled_job_id IS NOT NULL);
 
+CREATE INDEX jobs_waiting ON tidemill.jobs USING btree (queue_id) WHERE (phase = 'waiting'::tidemill.job_phase);
+
 CREATE INDEX lane_news_by_queue ON tidemill.lane_news USING btree (queue_id, id);
 
 CREATE INDEX live_connections_by_project ON tidemill.live_connections USING btree (project_id);
@@ -2733,6 +2912,8 @@ CREATE INDEX queue_partitions_idle ON tidemill.queue_partitions USING btree (ser
 CREATE INDEX queue_samples_by_time ON tidemill.queue_samples USING btree (at);
 
 CREATE INDEX queue_sleepers_by_worker ON tidemill.queue_sleepers USING btree (worker_id);
+
+CREATE INDEX queues_bounded ON tidemill.queues USING btree (project_id) WHERE (max_unfinished_jobs IS NOT NULL);
 
 CREATE INDEX schedule_events_by_schedule ON tidemill.schedule_events USING btree (scheduled_job_id, id);
 
@@ -2799,6 +2980,9 @@ ALTER TABLE ONLY tidemill.quarantine
 
 ALTER TABLE ONLY tidemill.queue_clocks
     ADD CONSTRAINT queue_clocks_queue_id_fkey FOREIGN KEY (queue_id) REFERENCES tidemill.queues(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.queue_fills
+    ADD CONSTRAINT queue_fills_queue_id_fkey FOREIGN KEY (queue_id) REFERENCES tidemill.queues(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY tidemill.queue_lanes
     ADD CONSTRAINT queue_lanes_queue_id_fkey FOREIGN KEY (queue_id) REFERENCES tidemill.queues(id) ON DELETE CASCADE;

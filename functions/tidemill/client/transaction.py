@@ -11,8 +11,8 @@ from uuid import UUID
 
 from tidemill.client.fields import chunks, job_objects
 from tidemill.client.models import BulkItem
-from tidemill.domain import keys, text
-from tidemill.domain.errors import Fault, IdempotencyConflict, Invalid, TidemillError
+from tidemill.domain import keys, limits, text
+from tidemill.domain.errors import Fault, IdempotencyConflict, Invalid, QueueFull, TidemillError
 from tidemill.store.statements import sql
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def enqueue_in_transaction(
     conn: a psycopg 3 connection, or a SQLAlchemy 2 connection or session. The jobs become visible, and claimable, when
     its transaction commits, and never exist if it rolls back. `jobs`: objects as for `POST /v1/jobs`, any number.
 
-    All or nothing, in a savepoint of its own: when Invalid or IdempotencyConflict is raised, none of the jobs is stored
+    All or nothing, in a savepoint of its own: when Invalid, IdempotencyConflict or QueueFull is raised, none of the jobs is stored
     and **your transaction is as it was before the call: still open, and yours to commit or to roll back**. Errors of the
     driver come through unchanged; under REPEATABLE READ and SERIALIZABLE that may be a serialization failure (another
     transaction has just taken the same key), which asks you to run the whole transaction again, as always there.
@@ -119,6 +119,8 @@ def _raise_ours(error: BaseException) -> NoReturn:
         case "TM409":
             fault = _fault(driver)
             raise IdempotencyConflict(f"jobs[{fault.loc[1]}].idempotency_key: {fault.msg}") from error
+        case "TM429":
+            raise QueueFull(_fault(driver).msg, retry_after_secs=limits.FULL_QUEUE_RETRY_SECS) from error
         case "25P01":
             raise NotInTransaction from error
         case _:

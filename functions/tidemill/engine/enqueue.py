@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from datetime import datetime
 from typing import Final
 
-from tidemill.domain import keys
-from tidemill.domain.errors import Fault, IdempotencyConflict, Invalid, NotFound
+from tidemill.domain import keys, limits
+from tidemill.domain.errors import Fault, IdempotencyConflict, Invalid, NotFound, QueueFull
 from tidemill.domain.jobs import Enqueued, JobSpec
 from tidemill.ports import EnqueueStore
 
@@ -21,7 +21,8 @@ def enqueue(
 ) -> list[Enqueued]:
     """One result per job, in order: the new job, or the one that answers for its key, or (not `atomic`) what is wrong with it.
 
-    `atomic`: all or nothing; any refused job raises Invalid listing every one, or IdempotencyConflict for a single job's key.
+    `atomic`: all or nothing; any refused job raises Invalid listing every one, or IdempotencyConflict for a single job's key,
+    or QueueFull if one of the queues has no room for its part of the jobs.
     The jobs are checked for shape already (http.models or tidemill.enqueue do); here only what needs the database can fail.
     """
     if not jobs:
@@ -31,6 +32,8 @@ def enqueue(
     with store.transaction() if takes else nullcontext():
         results = store.enqueue(project_id, keys.compact_json([dict(job) for job in jobs]), atomic=atomic, now=now)
         refused = [r for r in results if r.code is not None]
+        if atomic and (full := next((r for r in refused if r.code == QueueFull.code), None)) is not None:
+            raise QueueFull(full.message or "a queue is full", retry_after_secs=limits.FULL_QUEUE_RETRY_SECS)
         if atomic and refused:
             if len(jobs) == 1 and refused[0].code == IdempotencyConflict.code:
                 raise IdempotencyConflict(f"idempotency_key: {refused[0].message}")

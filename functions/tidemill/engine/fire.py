@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from tidemill.domain.cron import CronError, zone_data_release
-from tidemill.domain.errors import TidemillError
+from tidemill.domain.errors import QueueFull, TidemillError
 from tidemill.domain.jobs import Enqueued, JobSpec
 from tidemill.domain.occurrences import Fire, Plan, plan
 from tidemill.domain.schedule import MICROSECOND, Overlap, Schedule
@@ -210,6 +210,8 @@ class _Batch:
             result = made.get((schedule.id, fire.nominal_at))
             if result is None:
                 events.append(Event(schedule.id, fire.nominal_at, "skipped", "exists already"))
+            elif result.code == QueueFull.code:
+                events.append(Event(schedule.id, fire.nominal_at, "skipped", result.message))
             elif result.code is not None:
                 fault = f"job.{result.field}: {result.message}"
             elif result.deduplicated:

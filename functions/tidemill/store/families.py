@@ -46,7 +46,7 @@ class Families(Adapter):
         params = {"project_id": project_id, "jobs": compact_json([dict(job)]), "atomic": False, "now": now}
         try:
             with self._conn.transaction():  # a savepoint: a callback that cannot be stored must not undo the ack that fires it
-                return Enqueued(*self._rows("jobs/enqueue", params)[0])
+                return Enqueued(*self._rows("jobs/enqueue_owed", params)[0])
         except (psycopg.DataError, psycopg.IntegrityError):
             return Enqueued(0, None, None, False, "validation_error", "job", "a value that the database cannot store")
 
