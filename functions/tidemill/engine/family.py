@@ -39,16 +39,18 @@ class End(NamedTuple):
     traits: int
 
 
-def after_end(store: FamilyStore, ends: Sequence[End], *, now: datetime | None = None) -> None:
+def after_end(store: FamilyStore, ends: Sequence[End], *, now: datetime | None = None, patience_secs: float = PATIENCE_SECS) -> None:
     """Settles children and counts members. Quarantine fails a parent, but does not end a batch member."""
     parents = [(e.job_id, e.state is not State.COMPLETED) for e in ends if e.traits & CHILDREN]
     members = [(e.job_id, _OUTCOMES[e.state]) for e in ends if e.traits & BATCH and e.state in _OUTCOMES]
     if parents:
-        members += settle_children(store, parents, now=now)
+        members += settle_children(store, parents, now=now, patience_secs=patience_secs)
     count_ended(store, members, now=now)
 
 
-def settle_children(store: FamilyStore, parents: Sequence[tuple[str, bool]], *, now: datetime | None = None) -> list[tuple[str, Outcome]]:
+def settle_children(
+    store: FamilyStore, parents: Sequence[tuple[str, bool]], *, now: datetime | None = None, patience_secs: float = PATIENCE_SECS
+) -> list[tuple[str, Outcome]]:
     """Tells the children of (parent, failed) pairs, and theirs where one is cancelled for it; batch members cancelled on the way.
 
     At most a million edges and about 3 seconds in one transaction; what is left is the sweep's.
@@ -57,7 +59,7 @@ def settle_children(store: FamilyStore, parents: Sequence[tuple[str, bool]], *, 
     wave = sorted(parents)
     began = time.monotonic()
     for done in range(ROUNDS):
-        if not wave or (done and time.monotonic() - began >= PATIENCE_SECS):
+        if not wave or (done and time.monotonic() - began >= patience_secs):
             break
         moved, edges = store.settle_children(wave, limit=EDGES, now=now)
         cancelled += [(m.job_id, "cancelled") for m in moved if m.cancelled and m.traits & BATCH]

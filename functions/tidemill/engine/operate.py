@@ -14,7 +14,7 @@ from tidemill.domain import transitions
 from tidemill.domain.errors import InvalidTransition, NotFound, Unavailable, UniqueConflict
 from tidemill.domain.jobs import Deleted, Edit
 from tidemill.domain.transitions import LEASED, Event, State
-from tidemill.engine.family import BATCH, CHILDREN, End, after_end, count_members, settle_children
+from tidemill.engine.family import BATCH, CHILDREN, PATIENCE_SECS, End, after_end, count_members, settle_children
 from tidemill.engine.settle import end_leased
 from tidemill.ports import OperateStore, Rolls, SettleStore
 
@@ -129,18 +129,18 @@ def delete(store: OperateStore, project_id: str, job_id: str) -> None:
             raise InvalidTransition(state.value, "delete")
         with store.transaction():
             gone = store.delete(project_id, [job_id])
-            _forget(store, gone)
+            forget(store, gone)
         return state if gone else None
 
     _looking(store, project_id, job_id, "delete", None, attempt)
 
 
-def _forget(store: OperateStore, gone: Sequence[Deleted]) -> None:
+def forget(store: OperateStore, gone: Sequence[Deleted], *, patience_secs: float = PATIENCE_SECS) -> None:
     """What a deletion means to others: a child has lost its parent as if it had failed; a batch is one smaller."""
     counted = [(d.batch_id, "total", -1) for d in gone if d.batch_id]
     counted += [(d.batch_id, d.outcome, -1) for d in gone if d.batch_id and d.outcome]
     parents = [(d.job_id, d.outcome != "completed") for d in gone if d.has_children]
-    cancelled = settle_children(store, parents) if parents else []
+    cancelled = settle_children(store, parents, patience_secs=patience_secs) if parents else []
     batch_of = store.batches_of([job_id for job_id, _ in cancelled])
     # children before batches, as everywhere
     count_members(store, counted + [(batch_of[j], outcome, 1) for j, outcome in cancelled if j in batch_of])

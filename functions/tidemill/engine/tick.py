@@ -10,12 +10,14 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import PhaseReport
 from tidemill.engine.batch import cancelling
 from tidemill.engine.batch_store import BatchStore, DependantStore
+from tidemill.engine.bulk import Bulk
 from tidemill.engine.dead_letters import ErrorGroupStore, fold
 from tidemill.engine.dependants import sweep
 from tidemill.engine.fire import Firing
 from tidemill.engine.fold import Folding, sample
 from tidemill.engine.limits import LimitStore, relane
 from tidemill.engine.number_store import NumberStore
+from tidemill.engine.operation_store import OperationStore
 from tidemill.engine.promote import promote_due
 from tidemill.engine.prune import prune
 from tidemill.engine.reap import reap
@@ -23,6 +25,8 @@ from tidemill.engine.schedule_store import ScheduleStore
 from tidemill.ports import Rolls, SweepStore
 
 BATCH = 500
+BULK_SECS = 2.0
+"""For how long bulk operations keep the other phases from their next turn."""
 Clock = Callable[[], float]
 
 
@@ -34,6 +38,7 @@ class TickStore(
     ErrorGroupStore,
     LimitStore,
     NumberStore,
+    OperationStore,
     Protocol,
 ):
     """All that a pass touches."""
@@ -41,11 +46,19 @@ class TickStore(
 
 def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000, now: datetime | None = None) -> list[PhaseReport]:
     """What each phase did. A phase repeats while it finds a full batch and the budget lasts; `backlog` says that more is left.
+    While bulk operations have work the others have their turn every two seconds.
 
     Any number of passes may run at once. A phase that fails is reported by the kind of its error and the next one runs.
     `clock` is a monotonic clock in seconds, only for the budget.
     """
     deadline = clock() + budget_ms / 1000
+    reports = _passed(store, roll, clock, deadline, now)
+    while any(report.backlog for report in reports if report.name == "operations") and clock() < deadline:
+        reports = [_joined(*pair) for pair in zip(reports, _passed(store, roll, clock, deadline, now), strict=True)]
+    return reports
+
+
+def _passed(store: TickStore, roll: Rolls, clock: Clock, deadline: float, now: datetime | None) -> list[PhaseReport]:
     folding = Folding(store, now=now)
     phases: list[tuple[str, Callable[[], Mapping[str, int]], str | None]] = [
         ("promote", lambda: promote_due(store, now=now), None),
@@ -53,6 +66,7 @@ def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000
         ("reap", lambda: _reaped(store, roll, now), "expired"),
         ("settle", lambda: sweep(store, now=now), None),
         ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), "members"),
+        ("operations", Bulk(store, clock=clock, now=now).step, "more"),
         ("errors", lambda: fold(store, limit=BATCH, now=now), "folded"),
         ("relane", lambda: relane(store, limit=BATCH, now=now), "more"),
         ("fold", folding.step, "more"),
@@ -60,7 +74,16 @@ def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
     ]
     _run("mark", folding.mark, None, clock, deadline)  # without it the fold counts a little later
-    return [_run(name, phase, unit, clock, deadline) for name, phase, unit in phases]
+    reports = []
+    for name, phase, unit in phases:
+        ends = min(deadline, clock() + BULK_SECS) if name == "operations" else deadline
+        reports.append(_run(name, phase, unit, clock, ends))
+    return reports
+
+
+def _joined(first: PhaseReport, second: PhaseReport) -> PhaseReport:
+    counts = {key: first.counts.get(key, 0) + second.counts.get(key, 0) for key in {**first.counts, **second.counts}}
+    return PhaseReport(first.name, counts, second.error or first.error, first.duration_ms + second.duration_ms, second.backlog)
 
 
 def _reaped(store: SweepStore, roll: Rolls, now: datetime | None) -> Mapping[str, int]:

@@ -13,9 +13,9 @@ from tidemill.store.explains import Explains
 from tidemill.store.families import Families
 from tidemill.store.heartbeats import Heartbeats
 from tidemill.store.limits import Limits
-from tidemill.store.lists import Lists
 from tidemill.store.numbers import Numbers
 from tidemill.store.operates import Operates
+from tidemill.store.operations import Operations
 from tidemill.store.reports import Reports
 from tidemill.store.schedules import Schedules
 from tidemill.store.settles import Settles
@@ -36,7 +36,7 @@ class PostgresStore(
     Configures,
     Limits,
     ApiKeys,
-    Lists,
+    Operations,
     Explains,
     DeadLetters,
     Audits,
