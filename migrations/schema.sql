@@ -2338,6 +2338,14 @@ CREATE TABLE tidemill.live_connections (
     CONSTRAINT live_connections_id_check CHECK ((length(id) <= 200))
 );
 
+CREATE TABLE tidemill.operation_jobs (
+    operation_id uuid NOT NULL,
+    job_id uuid NOT NULL,
+    was tidemill.job_status NOT NULL,
+    was_held boolean DEFAULT false NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE tidemill.operations (
     id uuid NOT NULL,
     project_id uuid NOT NULL,
@@ -2358,6 +2366,23 @@ CREATE TABLE tidemill.operations (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     finished_at timestamp with time zone,
+    states text[] DEFAULT '{}'::text[] NOT NULL,
+    is_approximate boolean DEFAULT false NOT NULL,
+    actor_kind text,
+    queue_id uuid,
+    closed_xid xid8,
+    applied_by uuid,
+    applied_at timestamp with time zone,
+    total bigint,
+    skips jsonb DEFAULT '{}'::jsonb NOT NULL,
+    is_walked boolean DEFAULT false NOT NULL,
+    again uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    undo_by uuid,
+    undo_at timestamp with time zone,
+    undone bigint DEFAULT 0 NOT NULL,
+    undo_skips jsonb DEFAULT '{}'::jsonb NOT NULL,
+    undo_position uuid,
+    undone_at timestamp with time zone,
     CONSTRAINT operations_action_check CHECK ((action = ANY (ARRAY['retry'::text, 'cancel'::text, 'delete'::text, 'discard'::text, 'promote'::text, 'remove_queue'::text]))),
     CONSTRAINT operations_error_check CHECK ((length(error) <= 2000))
 );
@@ -2686,6 +2711,9 @@ ALTER TABLE ONLY tidemill.lane_news
 ALTER TABLE ONLY tidemill.live_connections
     ADD CONSTRAINT live_connections_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidemill.operation_jobs
+    ADD CONSTRAINT operation_jobs_pkey PRIMARY KEY (operation_id, job_id);
+
 ALTER TABLE ONLY tidemill.operations
     ADD CONSTRAINT operations_pkey PRIMARY KEY (id);
 
@@ -2869,6 +2897,8 @@ CREATE INDEX jobs_by_principal ON tidemill.jobs USING btree (project_id, princip
 
 CREATE INDEX jobs_by_project ON tidemill.jobs USING btree (project_id, id);
 
+CREATE INDEX jobs_by_queue_phase ON tidemill.jobs USING btree (queue_id, phase, id) WHERE (phase <> 'moving'::tidemill.job_phase);
+
 CREATE INDEX jobs_by_retention ON tidemill.jobs USING btree (retention_until) WHERE (finalized_at IS NOT NULL);
 
 CREATE INDEX jobs_by_schedule ON tidemill.jobs USING btree (scheduled_job_id, id) WHERE (scheduled_job_id IS NOT NULL);
@@ -2882,6 +2912,10 @@ CREATE INDEX live_connections_by_project ON tidemill.live_connections USING btre
 CREATE INDEX operations_by_project ON tidemill.operations USING btree (project_id, id);
 
 CREATE INDEX operations_open ON tidemill.operations USING btree (created_at) WHERE (status = 'applying'::tidemill.operation_status);
+
+CREATE INDEX operations_over ON tidemill.operations USING btree (updated_at) WHERE (status <> 'applying'::tidemill.operation_status);
+
+CREATE INDEX operations_undoing ON tidemill.operations USING btree (updated_at) WHERE ((undo_at IS NOT NULL) AND (undone_at IS NULL));
 
 CREATE INDEX organization_members_by_user ON tidemill.organization_members USING btree (user_id);
 

@@ -112,7 +112,15 @@ def test_b087_the_ids_and_names_of_another_project_are_not_found(gateway: Gatewa
     gateway.post("/v1/retry-policies", {"name": "theirs"})
     key_id = gateway.get(f"/v1/projects/{gateway.project_id}/api-keys").json["items"][0]["id"]
     batch_id = gateway.post("/v1/batches", {"name": "theirs"}).json["batch"]["id"]
-    own = {"jobs": job_id, "workers": worker, "projects": gateway.project_id, "api-keys": key_id, "batches": batch_id}
+    plan_id = gateway.post("/v1/operations", {"action": "cancel", "filter": {"queue": "theirs"}}).json["id"]
+    own = {
+        "operations": plan_id,
+        "jobs": job_id,
+        "workers": worker,
+        "projects": gateway.project_id,
+        "api-keys": key_id,
+        "batches": batch_id,
+    }
     before = gateway.sql(EVERYTHING)
     given = bodies(str(uuid4()))
     for route in GUARDED:

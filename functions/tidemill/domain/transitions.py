@@ -48,6 +48,7 @@ class Event(StrEnum):
     QUARANTINE = "quarantine"
     RELEASE_QUARANTINED = "release_quarantined"
     DISCARD = "discard"
+    UNDO = "undo"
 
 
 S, E = State, Event
@@ -83,6 +84,8 @@ TABLE: Final[Mapping[tuple[State, Event], frozenset[State]]] = MappingProxyType(
         (S.QUARANTINED, E.RELEASE_QUARANTINED): frozenset({S.QUEUED}),
         (S.QUARANTINED, E.DISCARD): frozenset({S.CANCELLED}),
         **{(S.QUARANTINED, e): frozenset({S.CANCELLED}) for e in (E.CANCEL, E.FORCE_CANCEL)},
+        # only the undo of the bulk operation that cancelled it (docs/adr)
+        (S.CANCELLED, E.UNDO): frozenset({S.PENDING, S.SCHEDULED, S.QUEUED, S.QUARANTINED}),
     }
 )
 

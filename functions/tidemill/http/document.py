@@ -126,7 +126,7 @@ def _answers(marks: Operation, key: str, schemas: dict[Any, Any]) -> dict[str, A
 
 
 def _reason(status: int) -> str:
-    return {200: "Done", 201: "Created", 204: "Gone"}[status]
+    return {200: "Done", 201: "Created", 202: "Begun", 204: "Gone"}[status]
 
 
 def _problem(schemas: dict[Any, Any]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ with gone as materialized (
         is_held = v.was = 'pending' and (v.was_held or (v.has_failed and v.rule = 'hold')),
         pending_parents = case when v.was = 'pending' then v.live else 0 end,
         attempt_count = case when v.was in ('claimed', 'running') then greatest(0, j.attempt_count - 1) else j.attempt_count end,
-        run_at = case when v.was in ('claimed', 'running', 'pending') then greatest(j.run_at, coalesce(%(now)s::timestamptz, statement_timestamp())) else j.run_at end,
+        run_at = case when v.was in ('claimed', 'running') or (v.was = 'pending' and v.live = 0 and not v.was_held and not (v.has_failed and v.rule = 'hold')) then greatest(j.run_at, coalesce(%(now)s::timestamptz, statement_timestamp())) else j.run_at end,
         final_reason = null, finalized_at = null, retention_until = null, updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from judged v
     where v.outcome = 'moved' and j.id = v.id and j.id = any(%(job_ids)s::uuid[]) and j.phase = 'cancelled'
