@@ -91,6 +91,9 @@ class Settings:
 
     log_level: str = _setting(_one_of("debug", "info", "warning", "error"), "info")
 
+    trusted_proxies: int = _setting(_integer(0, 5), 0)
+    """How many proxies of ours stand before the gateway (CloudFront: 1), so that the caller's address is found behind them."""
+
     tick_budget_ms: int = _setting(_integer(0, 840_000), 50_000)
     """For how long one scheduler run repeats its passes while there is a backlog; 0 = one pass."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 
 def hash_password(password: str) -> str:
     """The text to store: algorithm, costs, salt and hash. Takes some 30 ms and 64 MiB for a moment."""
@@ -19,3 +21,20 @@ def matches(password_hash: str, password: str) -> bool:
         return PasswordHasher().verify(password_hash, password)
     except (Argon2Error, InvalidHash):
         return False
+
+
+def is_right(password_hash: str | None, password: str) -> bool:
+    """As `matches`, but as slow where there is no password (None, or no hash) to compare with."""
+    decoy = _decoy()
+    if password_hash is None or not password_hash.startswith("$argon2"):
+        matches(decoy, password)
+        return False
+    return matches(password_hash, password)
+
+
+@cache
+def _decoy() -> str:
+    """A hash of something that nobody knows, made once, before the first comparison of whichever kind."""
+    import secrets
+
+    return hash_password(secrets.token_urlsafe(16))

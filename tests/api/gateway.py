@@ -35,6 +35,7 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     text: str
+    cookies: tuple[str, ...] = ()
 
     @property
     def json(self) -> Any:
@@ -202,7 +203,7 @@ class Gateway:
         about["authorizer"] = {"lambda": answer["context"]} if event.get("version") == "2.0" else answer["context"]
         seen = Request.of(event, Context())
         response = self.app(routes.function_of(seen.method, seen.path))(event, Context(self.remaining_ms))
-        return checked(Reply(response["statusCode"], response["headers"], response["body"]))
+        return checked(Reply(response["statusCode"], response["headers"], response["body"], tuple(response.get("cookies", ()))))
 
     def app(self, function: str) -> Any:
         """The handler of a function; the scheduler's has no App."""

@@ -11,7 +11,7 @@ import pytest
 from api.gateway import Gateway, add_key, event_v2
 from tidemill.domain import api_keys
 from tidemill.http import document, paths, routes
-from tidemill.http.routes import Route, Scope
+from tidemill.http.routes import KEY_SCOPES, Route
 
 GUARDED = [route for route in routes.TABLE if route.scopes is not None]
 ALL = [f"{route.method} {route.path}" for route in routes.TABLE]
@@ -34,12 +34,12 @@ def mutated(text: str, place: int) -> str:
 @pytest.fixture
 def keys(gateway: Gateway, database: str) -> dict[str, str]:
     """A key per scope."""
-    return {scope.value: add_key(database, gateway.project_id, scope.value) for scope in Scope}
+    return {scope.value: add_key(database, gateway.project_id, scope.value) for scope in KEY_SCOPES}
 
 
 def test_b087_no_route_answers_without_a_valid_token(gateway: Gateway, database: str) -> None:
     key = gateway.key
-    expired, revoked = add_key(database, gateway.project_id, *Scope), add_key(database, gateway.project_id, *Scope)
+    expired, revoked = add_key(database, gateway.project_id, *KEY_SCOPES), add_key(database, gateway.project_id, *KEY_SCOPES)
     gateway.sql("update tidemill.api_keys set expires_at = now() - interval '1 s' where id = %s", [id_of(expired)])
     gateway.sql("update tidemill.api_keys set revoked_at = now() where id = %s", [id_of(revoked)])
     unknown = api_keys.compose("test", uuid4(), secrets.token_urlsafe(32)).text

@@ -21,7 +21,8 @@ class PruneStore(SweepStore, NumberStore, Protocol):
 
 
 def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
-    """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, numbers.
+    """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, numbers,
+    refresh tokens.
 
     A job's age counts from its end, per final state; a job that has not ended is never removed. A batch goes with the last of
     its jobs, but not within a day of its end.
@@ -32,4 +33,13 @@ def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None)
     workers, heartbeats = store.prune_workers(STALE_WORKER_MS, limit, now=now)
     keys = store.prune_holds(limit, now=now)
     numbers = store.prune_numbers(NUMBERS, now=now)
-    return {"jobs": jobs, "batches": batches, "unique_keys": keys, "workers": workers, "heartbeats": heartbeats, "numbers": numbers}
+    sessions = store.prune_sessions(limit, now=now)
+    return {
+        "jobs": jobs,
+        "batches": batches,
+        "unique_keys": keys,
+        "workers": workers,
+        "heartbeats": heartbeats,
+        "numbers": numbers,
+        "sessions": sessions,
+    }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Literal, Required
+from typing import Annotated, Final, Literal, Required
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from tidemill.domain import api_keys
-from tidemill.domain.errors import NotFound
+from tidemill.domain.errors import Conflict, NotFound
 from tidemill.http import pages
 from tidemill.http.fields import CLOSED, Id, Instant, Label
 from tidemill.http.ids import new_id
@@ -18,6 +18,8 @@ from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.parameters import path_id
 from tidemill.http.queries import Page
 from tidemill.store.postgres import PostgresStore
+
+OVERLAP_MS: Final = 3_600_000
 
 ScopeName = Literal["enqueue", "work", "read", "operate", "admin"]
 
@@ -29,6 +31,13 @@ class KeyIn(TypedDict, total=False):
     name: Required[Label]
     scopes: Required[Annotated[list[ScopeName], Field(min_length=1, max_length=5)]]
     expires_at: Instant | None
+
+
+class RotateIn(TypedDict, total=False):
+    """For how long the old key goes on beside the new one: 0 to 30 days."""
+
+    __pydantic_config__ = CLOSED  # type: ignore[misc]
+    overlap_ms: Annotated[int, Field(ge=0, le=30 * 86_400_000)]
 
 
 class ApiKey(TypedDict):
@@ -57,15 +66,15 @@ class KeysPage(TypedDict):
 
 
 @operation(body=KeyIn, answers={201: KeyMade})
-def create(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def create(call: Call, id: str) -> Answer:  # noqa: A002, ARG001 - the route's word; admission has compared it
     """Make an API key. Its text is in this answer and nowhere else: only a hash is stored."""
-    project_id = _own_project(call, id)
+    project_id = call.project_id
     given = call.body
     key = api_keys.compose(call.stage, new_id(), secrets.token_urlsafe(api_keys.SECRET_BYTES))
-    scopes = sorted(set(given["scopes"]))
+    scopes, until = sorted(set(given["scopes"])), given.get("expires_at")
 
     def work(store: PostgresStore) -> Row:
-        row = _shown(store.create_key(project_id, key.key_id, given["name"], key.digest, scopes, given.get("expires_at")))
+        row = _shown(store.create_key(project_id, key.key_id, given["name"], key.digest, scopes, until, call.principal.id))
         call.note("api_key", key.key_id, after=row)
         return row
 
@@ -73,9 +82,9 @@ def create(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
 
 
 @operation(query=Page, answers={200: KeysPage}, etag=True)
-def list_keys(call: Call, id: str) -> Answer:  # noqa: A002
+def list_keys(call: Call, id: str) -> Answer:  # noqa: A002, ARG001
     """List a project's API keys, expired and revoked ones too."""
-    project_id = _own_project(call, id)
+    project_id = call.project_id
     return pages.plain(
         call,
         "api-keys",
@@ -102,11 +111,28 @@ def revoke(call: Call, id: str) -> Answer:  # noqa: A002
     return Answer(call.database.run(work))
 
 
-def _own_project(call: Call, id: str) -> str:  # noqa: A002
-    project_id = path_id("project", id)
-    if project_id != call.project_id:
-        raise NotFound("project", project_id)
-    return project_id
+@operation(body=RotateIn, body_optional=True, answers={201: KeyMade})
+def rotate(call: Call, id: str) -> Answer:  # noqa: A002
+    """Make a key with the name, scopes and expiry of a live one, which ends after `overlap_ms` (default: an hour)."""
+    key_id, overlap_ms = path_id("API key", id), call.body.get("overlap_ms", OVERLAP_MS)
+    key = api_keys.compose(call.stage, new_id(), secrets.token_urlsafe(api_keys.SECRET_BYTES))
+
+    def work(store: PostgresStore) -> Row:
+        before = store.api_key(call.project_id, key_id)
+        if before is None:
+            raise NotFound("API key", key_id)
+        retired = store.retire_key(call.project_id, key_id, overlap_ms)
+        if retired is None:
+            raise Conflict("this key has expired or was revoked: make a new one")
+        made = _shown(
+            store.create_key(
+                call.project_id, key.key_id, before["name"], key.digest, before["scopes"], before["expires_at"], call.principal.id
+            )
+        )
+        call.note("api_key", key_id, before=_shown(before), after={**_shown(retired), "successor": made})
+        return made
+
+    return Answer({**call.database.run(work), "api_key": key.text}, 201)
 
 
 def _shown(row: Row) -> Row:

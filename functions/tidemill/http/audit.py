@@ -41,7 +41,8 @@ class Auditing:
         self.plain = plain
         """The database as it is, for an endpoint that needs transactions of its own: it takes its notes in a `run` here."""
         self._principal, self._request, self._route = principal, request, route
-        self._collection = route.path.split("/")[2]
+        verb = route.endpoint.partition(":")[2]
+        self._collection = [part for part in route.path.split("/")[2:] if "{" not in part and part != verb][-1]
         self._thing = next(iter(parameters.values()), "")
         self._notes: list[dict[str, Any]] = []
         self._told = False
@@ -80,6 +81,16 @@ class Auditing:
             "action": f"{self._collection}.{verb}", "target_kind": kind, "target_id": self._thing[:300],
             "before": None, "after": None, "request_id": self._request.request_id, "only_after_writes": True,
         }  # fmt: skip
+
+
+def event(
+    request: Request, actor_kind: str, actor_id: str | None, action: str, target_kind: str, target_id: str, after: Any = None
+) -> dict[str, Any]:
+    """A note of what happens outside of every project: a login and its end."""
+    return {
+        "project_id": None, "org_id": None, "actor_kind": actor_kind, "actor_id": actor_id, "action": action, "target_kind": target_kind,
+        "target_id": target_id, "before": None, "after": kept(after), "request_id": request.request_id, "only_after_writes": False,
+    }  # fmt: skip
 
 
 def kept(value: Any) -> str | None:

@@ -78,6 +78,19 @@ def list_notes(call: Call) -> Answer:
     return page(rows, cursors, size=size, is_full=len(rows) == scan, since=filters["since"])
 
 
+@operation(query=AuditQuery, answers={200: AuditPage})
+def list_notes_of(call: Call, id: str) -> Answer:  # noqa: A002, ARG001 - the route's word; admission has compared it
+    """List what happened to an organization, its members and its projects as such, newest first."""
+    filters = {name: call.query.get(name) for name in FILTERS}
+    org_id, size = call.principal.org_id, pages.size_of(call)
+    cursors = pages.cursors_of(call, f"audit {org_id}")
+    start = pages.start_of(call, cursors)
+    rows: list[Row] = call.database.run(
+        lambda store: store.audit_log_of(org_id, before=start[0] if start else None, filters=filters, scan=SCAN)
+    )
+    return page(rows, cursors, size=size, is_full=len(rows) == SCAN, since=filters["since"])
+
+
 def page(rows: list[Row], cursors: Any, *, size: int, is_full: bool, since: str | None) -> Answer:
     """The page of those that match; goes on behind the last one looked at."""
     found = [row for row in rows if row["matches"]]

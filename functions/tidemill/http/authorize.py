@@ -9,20 +9,28 @@ from typing import Any, Final
 
 from tidemill.config import Settings
 from tidemill.domain import api_keys
+from tidemill.domain.api_keys import ApiKey
 from tidemill.domain.errors import TidemillError
+from tidemill.http import tokens
+from tidemill.http.key_ring import KeyRing
+from tidemill.ports.signing import SigningKeys
 from tidemill.store.api_keys import ApiKeys
 from tidemill.store.database import Database
 
-_BEARER: Final = re.compile(r"bearer +([^\s,]{1,500})", re.IGNORECASE)
+_BEARER: Final = re.compile(r"bearer +([^\s,]{1,2000})", re.IGNORECASE)
+_JWT: Final = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
+_NOBODY: Final = {"fault": "unauthenticated"}
 _NO_KEY: Final = bytes(32)
 """Compared where no key was found, so that it takes as long."""
 
 
 class Authorizer:
-    """Answers a gateway. One per Lambda environment."""
+    """Answers a gateway. One per Lambda environment. `keys`: where session tokens' keys come from; None = the table `signing_keys`."""
 
-    def __init__(self, *, settings: Settings | None = None, database: Database | None = None, log: Any = None) -> None:
-        self._settings, self._database, self._log = settings, database, log
+    def __init__(
+        self, *, settings: Settings | None = None, database: Database | None = None, keys: SigningKeys | None = None, log: Any = None
+    ) -> None:
+        self._settings, self._database, self._keys, self._log = settings, database, keys, log
 
     def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The simple answer of payload 2.0. Never a reason why a token is refused."""
@@ -37,19 +45,42 @@ class Authorizer:
     def caller(self, event: Mapping[str, Any]) -> dict[str, str]:
         """What the handlers get to know of the caller, or a fault. Raises what the database raises."""
         token = _token(event)
-        key = api_keys.parse(token) if token else None
-        if key is None:
-            return {"fault": "unauthenticated"}
+        if token is None:
+            return _NOBODY
+        if (key := api_keys.parse(token)) is not None:
+            return self._of_key(key)
+        return self._of_session(token) if _JWT.fullmatch(token) else _NOBODY
+
+    @property
+    def settings(self) -> Settings:
+        """Read once."""
         if self._settings is None:
             self._settings = Settings.read()
+        return self._settings
+
+    @property
+    def database(self) -> Database:
+        """Connects when first used."""
         if self._database is None:
-            self._database = Database(self._settings.needs_database(), make=ApiKeys)
-        found = self._database.run(lambda store: store.live_key(key.key_id))
+            self._database = Database(self.settings.needs_database(), make=ApiKeys)
+        return self._database
+
+    def _of_session(self, token: str) -> dict[str, str]:
+        """Who is logged in. What they may do differs from project to project: that is asked per request, see admission."""
+        if self._keys is None:
+            self._keys = KeyRing(self.database, "session")
+        claims = tokens.read(self._keys, token, stage=self.settings.stage)
+        if claims is None or not self.database.run(lambda store: store.live_session(claims.family_id, claims.user_id)):
+            return _NOBODY
+        return {"fault": "", "principal_kind": "user", "principal_id": claims.user_id, "session_id": claims.family_id, "project_id": ""}
+
+    def _of_key(self, key: ApiKey) -> dict[str, str]:
+        found = self.database.run(lambda store: store.live_key(key.key_id))
         same = hmac.compare_digest(found.key_hash if found else _NO_KEY, key.digest)
-        if found is None or not same or key.stage != self._settings.stage:
-            return {"fault": "unauthenticated"}
+        if found is None or not same or key.stage != self.settings.stage:
+            return _NOBODY
         if found.is_use_untold:
-            self._database.run(lambda store: store.note_use(key.key_id))
+            self.database.run(lambda store: store.note_use(key.key_id))
         return {
             "fault": "",
             "principal_kind": "api_key",

@@ -107,8 +107,7 @@ def cancel(call: Call, id: str) -> Answer:  # noqa: A002
             engine.cancel_members(store, call.project_id, batch_id, after, roll=random.random)
         return _found(store, call.project_id, batch_id)
 
-    plain = call.audit.plain if call.audit else call.database  # each member has its own transaction
-    return Answer(shown(plain.run(go_on)))
+    return Answer(shown(call.plain.run(go_on)))  # each member has its own transaction
 
 
 def shown(batch: StoredBatch) -> dict[str, Any]:

@@ -11,38 +11,16 @@ import binascii
 import hashlib
 import hmac
 import json
-import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tidemill.domain.errors import Fault, Internal, Invalid
 from tidemill.domain.keys import canonical_json
-from tidemill.store.api_keys import SigningKey
+from tidemill.http.key_ring import KeyRing
+from tidemill.ports.signing import SigningKey
 
-KEPT_SECS: Final = 300.0
 MAC_BYTES: Final = 16
-
-
-class _Database(Protocol):
-    def run(self, work: Any) -> Any:
-        """Runs work on a store."""
-
-
-class KeyRing:
-    """The keys that sign, read when first needed and then every five minutes. One per Lambda environment."""
-
-    def __init__(self, database: _Database) -> None:
-        self._database = database
-        self._keys: list[SigningKey] = []
-        self._read_at = 0.0
-
-    def read(self, *, fresh: bool = False) -> list[SigningKey]:
-        """The newest first. `fresh`: read again, though not twice within a second."""
-        now = time.monotonic()
-        if not self._keys or now - self._read_at > (1.0 if fresh else KEPT_SECS):
-            self._keys, self._read_at = self._database.run(lambda store: store.signing_keys()), now
-        return self._keys
 
 
 class Cursors:

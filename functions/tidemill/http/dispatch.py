@@ -9,14 +9,17 @@ from typing import Any
 from urllib.parse import unquote
 
 from tidemill.config import Settings
-from tidemill.domain.errors import Fault, Forbidden, Internal, Invalid, MethodNotAllowed, NotFound, TidemillError, Unavailable
+from tidemill.domain.errors import Fault, Internal, Invalid, MethodNotAllowed, NotFound, TidemillError, Unavailable
 from tidemill.domain.text import cleaned_json
 from tidemill.http import etags, problem, routes
+from tidemill.http.admission import admitted
 from tidemill.http.audit import Auditing
-from tidemill.http.cursors import KeyRing
+from tidemill.http.hiding import without_payloads
+from tidemill.http.key_ring import KeyRing
 from tidemill.http.operation import Answer, Call, Operation
 from tidemill.http.request import Principal, Request
 from tidemill.http.routes import Route
+from tidemill.ports.signing import SigningKeys
 from tidemill.store.database import Database
 
 Response = dict[str, Any]
@@ -33,10 +36,13 @@ class Dispatcher:
         database: Database | None = None,
         sleep: Callable[[float], None] = time.sleep,
         log: Any = None,
+        sessions: SigningKeys | None = None,
     ) -> None:
+        """`sessions`: where the keys of access tokens come from; None = the table `signing_keys`."""
         self._settings, self._database, self._sleep, self._log = settings, database, sleep, log
         self._lazy = _Lazy(self)
         self._ring = KeyRing(self._lazy)
+        self._sessions = sessions or KeyRing(self._lazy, "session")
 
     @property
     def settings(self) -> Settings:
@@ -57,7 +63,7 @@ class Dispatcher:
         began = time.perf_counter()
         try:
             answer = self._answer(request, route, parameters)
-            response = _response(answer.status, answer.text(), answer.content_type, answer.headers, request)
+            response = _response(answer.status, answer.text(), answer.content_type, answer.headers, request, answer.cookies)
         except TidemillError as error:
             self._note(error)
             response = _problem(error, request)
@@ -74,33 +80,34 @@ class Dispatcher:
     def _answer(self, request: Request, route: Route | None, parameters: Mapping[str, str]) -> Answer:
         if route is None:
             raise _nothing_there(request)
-        principal = self._admitted(request, route)
+        parameters = {name: unquote(value) for name, value in parameters.items()}
+        principal = self._admitted(request, route, parameters)
         endpoint = endpoint_of(route)
         marks: Operation = endpoint.operation
-        parameters = {name: unquote(value) for name, value in parameters.items()}
-        call = Call(request, principal, self._lazy, self._sleep, ring=self._ring)  # type: ignore[arg-type]
+        call = Call(request, principal, self._lazy, self._sleep, ring=self._ring, sessions=self._sessions)  # type: ignore[arg-type]
         if route.is_audited(principal.scopes):
             call.audit = call.database = Auditing(self._lazy, principal, request, route, parameters)  # type: ignore[assignment, arg-type]
-        call.stage, call.tick_budget_ms = (self.settings.stage, self.settings.tick_budget_ms) if route.scopes else ("", 0)
+        if route.path.startswith("/v1/"):
+            settings = self.settings
+            call.stage, call.tick_budget_ms, call.trusted_proxies = settings.stage, settings.tick_budget_ms, settings.trusted_proxies
         _take_query(call, marks)
         _take_body(call, marks)
         answer: Answer = endpoint(call, **parameters)
+        if principal.hides_payloads:
+            answer = without_payloads(answer)
         return etags.conditional(answer, request.headers) if marks.etag else answer
 
-    def _admitted(self, request: Request, route: Route) -> Principal:
-        """Who is calling, if they may call this route. The one place where scopes are checked."""
+    def _admitted(self, request: Request, route: Route, parameters: Mapping[str, str]) -> Principal:
+        """Who is calling, if they may call this route."""
         if route.scopes is None:
             return NOBODY
         if request.authorizer.get("fault") == Unavailable.code:
             from tidemill.http.authorize import Authorizer
 
             # A gateway keeps that answer for a minute, which must not prolong an outage: look again.
-            request.authorizer = Authorizer(settings=self.settings, database=self.database).caller({"headers": request.headers})
-        principal = request.principal()
-        if principal.scopes.isdisjoint(route.scopes):
-            needed = " or ".join(scope.value for scope in route.scopes)
-            raise Forbidden(f"this key has not the scope {needed}: use one that has")
-        return principal
+            authorizer = Authorizer(settings=self.settings, database=self.database, keys=self._sessions)
+            request.authorizer = authorizer.caller({"headers": request.headers})
+        return admitted(request, route, parameters, self._lazy)  # type: ignore[arg-type]
 
     def _note(self, error: BaseException) -> None:
         """Faults of ours go to the log by kind and place; never by text, which may hold what a caller sent."""
@@ -178,9 +185,16 @@ def _problem(error: TidemillError, request: Request) -> Response:
     if allow := getattr(error, "allow", None):
         headers["allow"] = allow
     text = problem.body_of(error, request.request_id)
-    return _response(problem.status_of(error), text, problem.CONTENT_TYPE, headers, request)
+    return _response(problem.status_of(error), text, problem.CONTENT_TYPE, headers, request, getattr(error, "cookies", ()))
 
 
-def _response(status: int, text: str, content_type: str, headers: Mapping[str, str], request: Request) -> Response:
+def _response(
+    status: int, text: str, content_type: str, headers: Mapping[str, str], request: Request, cookies: tuple[str, ...] = ()
+) -> Response:
     every = {"content-type": content_type, "cache-control": "no-store", "x-request-id": request.request_id, **headers}
-    return {"statusCode": status, "headers": every, "body": "" if request.method == "HEAD" else text, "isBase64Encoded": False}
+    made: Response = {"statusCode": status, "headers": every, "body": "" if request.method == "HEAD" else text, "isBase64Encoded": False}
+    if cookies and request.answers_cookies:
+        made["cookies"] = list(cookies)
+    elif cookies:
+        every["set-cookie"] = cookies[0]  # no answer sets two
+    return made

@@ -10,18 +10,13 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, WithJ
 from pydantic_core import PydanticCustomError
 
 from tidemill.domain import limits
+from tidemill.http.ids import id_of
 
 CLOSED: Final = ConfigDict(extra="forbid", strict=True)
 """Every request model: unknown fields are refused, and nothing is converted."""
 
-_ID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _LOCAL: Final = re.compile(r"\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?)?", re.ASCII)
-
-
-def id_of(text: str) -> str | None:
-    """The id in lower case; None if it is not of the form 8-4-4-4-12 hex digits."""
-    return text.lower() if _ID.fullmatch(text) else None
 
 
 def instant_of(text: str) -> datetime:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from tidemill.http.audit import Auditing
     from tidemill.http.body import Body
-    from tidemill.http.cursors import KeyRing
+    from tidemill.http.key_ring import KeyRing
     from tidemill.http.request import Principal, Request
+    from tidemill.ports.signing import SigningKeys
     from tidemill.store.database import Database
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,6 +26,8 @@ class Answer:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
+    cookies: tuple[str, ...] = ()
+    """Whole `Set-Cookie` values."""
 
     def text(self) -> str:
         """The body."""
@@ -64,11 +67,19 @@ class Call:
     raw: Body | None = None
     ring: KeyRing | None = None
     audit: Auditing | None = None
+    sessions: SigningKeys | None = None
+    """The keys that sign access tokens."""
+    trusted_proxies: int = 0
 
     @property
     def project_id(self) -> str:
         """The project that the caller belongs to; every look-up is within it."""
         return self.principal.project_id
+
+    @property
+    def plain(self) -> Database:
+        """The database without notes: for looks before a change, and for changes that need transactions of their own."""
+        return self.audit.plain if self.audit is not None else self.database
 
     def note(self, kind: str, target_id: str, **what: Any) -> None:
         """Takes a note for the audit log, see audit.Auditing.note; within `database.run`. Data-plane traffic is not noted."""

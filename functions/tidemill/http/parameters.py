@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemill.domain import limits
 from tidemill.domain.errors import Fault, Invalid, NotFound
-from tidemill.http.fields import id_of
+from tidemill.http.ids import id_of
 
 
 def path_id(kind: str, text: str) -> str:

@@ -26,6 +26,13 @@ class Principal:
     id: str
     project_id: str
     scopes: frozenset[str]
+    session_id: str = ""
+    """A user's login."""
+    role: str = ""
+    """A user's, in the organization that the request is about."""
+    org_id: str = ""
+    hides_payloads: bool = False
+    """True: the organization shows this role no payloads."""
 
 
 @dataclass(slots=True)
@@ -40,6 +47,10 @@ class Request:
     is_base64: bool
     authorizer: Mapping[str, Any]
     request_id: str
+    source_ip: str
+    cookies: Mapping[str, str] = field(repr=False)
+    answers_cookies: bool
+    """True: the gateway takes cookies apart from the other headers."""
     remaining_ms: Callable[[], int] = field(repr=False)
 
     @classmethod
@@ -59,6 +70,9 @@ class Request:
             is_base64=str(event.get("isBase64Encoded", "")).lower() == "true",
             authorizer=_authorizer(about),
             request_id=_request_id(about, context),
+            source_ip=str(http.get("sourceIp") or _dict(about.get("identity")).get("sourceIp") or ""),
+            cookies=_cookies(event),
+            answers_cookies=event.get("version") == "2.0",
             remaining_ms=getattr(context, "get_remaining_time_in_millis", lambda: 30_000),
         )
 
@@ -67,8 +81,11 @@ class Request:
         said = self.authorizer
         if said.get("fault") in ("unavailable", "internal"):
             raise Unavailable("nobody can say at the moment who is calling: try again", retry_after_secs=1)
-        if said.get("fault") != "" or not said.get("project_id"):
-            raise Unauthenticated("give a valid key: Authorization: Bearer tm_<stage>_<key id>_<secret>")
+        is_user = said.get("principal_kind") == "user" and bool(said.get("session_id"))
+        if said.get("fault") != "" or not (said.get("project_id") or is_user):
+            raise unauthenticated()
+        if is_user:
+            return Principal("user", str(said.get("principal_id")), "", frozenset(), session_id=str(said["session_id"]))
         scopes = frozenset(str(said.get("scopes", "")).split(","))
         return Principal(str(said.get("principal_kind")), str(said.get("principal_id")), str(said["project_id"]), scopes)
 
@@ -80,6 +97,18 @@ class Request:
                 raise Invalid([Fault(("query", name.encode("ascii", "replace").decode()), "holds a character that cannot be stored")])
             found.setdefault(name, []).append(value)
         return found
+
+
+def unauthenticated() -> Unauthenticated:
+    """The one text for whatever is wrong with a token."""
+    return Unauthenticated("give a valid token: Authorization: Bearer tm_<stage>_<key id>_<secret>, or one from /v1/auth/login")
+
+
+def _cookies(event: Event) -> dict[str, str]:
+    sent = event.get("cookies")
+    parts = [str(one) for one in sent] if isinstance(sent, list) else _headers(event).get("cookie", "").split(";")
+    pairs = (part.strip().partition("=") for part in parts)
+    return {name: value for name, sign, value in pairs if sign}
 
 
 def _dict(value: Any) -> Mapping[str, Any]:

@@ -14,13 +14,17 @@ from typing import Final
 
 
 class Scope(StrEnum):
-    """What an API key may do."""
+    """What a caller may do. An API key has some of the first five; who is logged in has those of the role, see ROLES."""
 
     ENQUEUE = "enqueue"
     WORK = "work"
     READ = "read"
     OPERATE = "operate"
     ADMIN = "admin"
+    MEMBER = "member"
+    """Is logged in: sees and changes what is the user's own."""
+    OWNER = "owner"
+    """Owns the organization."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,18 @@ class Route:
 
 
 E, W, R, O, A = Scope.ENQUEUE, Scope.WORK, Scope.READ, Scope.OPERATE, Scope.ADMIN  # noqa: E741
+MEMBER, OWNER = Scope.MEMBER, Scope.OWNER
+
+KEY_SCOPES: Final = (E, W, R, O, A)
+"""Of a project; what an API key can have."""
+
+ROLES: Final[Mapping[str, frozenset[Scope]]] = {
+    "viewer": frozenset({MEMBER, R}),
+    "operator": frozenset({MEMBER, R, O, E}),
+    "admin": frozenset({MEMBER, *KEY_SCOPES}),
+    "owner": frozenset({MEMBER, OWNER, *KEY_SCOPES}),
+}
+"""What a member's role means in every project of the organization."""
 
 TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/healthz", "enqueue", None, "system:healthz"),
@@ -98,6 +114,27 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/workers", "admin", (R, O), "worker_views:list_workers"),
     Route("GET", "/v1/workers/{id}", "admin", (R, O), "worker_views:show"),
     Route("POST", "/v1/workers/{id}/command", "admin", (O,), "worker_views:command"),
+    Route("POST", "/v1/auth/login", "admin", None, "auth:login"),
+    Route("POST", "/v1/auth/refresh", "admin", None, "auth:refresh"),
+    Route("POST", "/v1/auth/logout", "admin", None, "auth:logout"),
+    Route("GET", "/v1/me", "admin", tuple(Scope), "me:show"),
+    Route("POST", "/v1/me/password", "admin", (MEMBER,), "me:password"),
+    Route("GET", "/v1/organizations", "admin", (MEMBER,), "organizations:list_organizations"),
+    Route("POST", "/v1/organizations", "admin", (MEMBER,), "organizations:create"),
+    Route("GET", "/v1/organizations/{id}", "admin", (MEMBER,), "organizations:show"),
+    Route("PATCH", "/v1/organizations/{id}", "admin", (OWNER,), "organizations:edit"),
+    Route("GET", "/v1/organizations/{id}/audit", "admin", (OWNER,), "audit_log:list_notes_of"),
+    Route("GET", "/v1/organizations/{id}/users", "admin", (MEMBER,), "members:list_users"),
+    Route("POST", "/v1/organizations/{id}/users", "admin", (OWNER,), "members:add"),
+    Route("GET", "/v1/organizations/{id}/members/{user_id}", "admin", (MEMBER,), "members:show"),
+    Route("PUT", "/v1/organizations/{id}/members/{user_id}", "admin", (OWNER,), "members:put"),
+    Route("DELETE", "/v1/organizations/{id}/members/{user_id}", "admin", (MEMBER,), "members:remove"),
+    Route("GET", "/v1/projects", "admin", (MEMBER, R), "projects:list_projects"),
+    Route("POST", "/v1/projects", "admin", (MEMBER,), "projects:create"),
+    Route("GET", "/v1/projects/{id}", "admin", (R,), "projects:show"),
+    Route("PATCH", "/v1/projects/{id}", "admin", (A,), "projects:edit"),
+    Route("DELETE", "/v1/projects/{id}", "admin", (OWNER,), "projects:delete"),
+    Route("POST", "/v1/api-keys/{id}/rotate", "admin", (A,), "api_keys:rotate"),
     Route("GET", "/v1/projects/{id}/api-keys", "admin", (R, A), "api_keys:list_keys"),
     Route("POST", "/v1/projects/{id}/api-keys", "admin", (A,), "api_keys:create"),
     Route("DELETE", "/v1/api-keys/{id}", "admin", (A,), "api_keys:revoke"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.ports.chance import Rolls
+from tidemill.ports.signing import SigningKey, SigningKeys
 from tidemill.ports.source import JobSource
 from tidemill.ports.store import (
     ClaimStore,
@@ -27,6 +28,8 @@ __all__ = [
     "ReportStore",
     "Rolls",
     "SettleStore",
+    "SigningKey",
+    "SigningKeys",
     "SweepStore",
     "Transactions",
     "WorkStore",

@@ -213,6 +213,9 @@ class SweepStore(SettleStore, OperateStore, EnqueueStore, Protocol):
     def prune(self, job_ids: Sequence[str], *, now: datetime | None) -> int:
         """How many of the jobs were deleted: those whose end and retention are still over, and that nobody else is deleting."""
 
+    def prune_sessions(self, limit: int, *, now: datetime | None) -> int:
+        """Removes refresh tokens that have been over for a day; how many."""
+
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         """How many unique keys whose time is over were freed."""
 

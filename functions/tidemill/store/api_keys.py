@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from tidemill.domain.sessions import OVERLAP_SECS
+from tidemill.ports.signing import SigningKey
 from tidemill.store.reads import Reads, Row
 from tidemill.store.statements import sql
 
@@ -17,14 +19,6 @@ class LiveKey(NamedTuple):
     key_hash: bytes
     scopes: list[str]
     is_use_untold: bool
-
-
-class SigningKey(NamedTuple):
-    """A key of ours for what the API hands out and takes back."""
-
-    kid: str
-    secret: bytes
-    signs: bool
 
 
 class ApiKeys(Reads):
@@ -39,11 +33,22 @@ class ApiKeys(Reads):
         """Notes that the key was used now, at most once a minute."""
         self._conn.execute(sql("keys/note_use"), {"key_id": key_id})
 
+    def live_session(self, family_id: str, user_id: str) -> bool:
+        """Does the login last?"""
+        return self._row("sessions/live", {"family_id": family_id, "user_id": user_id}) is not None
+
     def create_key(
-        self, project_id: str, key_id: str, name: str, digest: bytes, scopes: Sequence[str], expires_at: datetime | str | None
+        self,
+        project_id: str,
+        key_id: str,
+        name: str,
+        digest: bytes,
+        scopes: Sequence[str],
+        expires_at: datetime | str | None,
+        created_by: str | None = None,
     ) -> Row:
         """The new key's row."""
-        params = {"id": key_id, "project_id": project_id, "name": name, "key_hash": digest}
+        params = {"id": key_id, "project_id": project_id, "name": name, "key_hash": digest, "created_by": created_by}
         return self._dicts("keys/create", params | {"scopes": list(scopes), "expires_at": expires_at})[0]
 
     def api_keys(self, project_id: str, *, after: str | None, limit: int) -> list[Row]:
@@ -60,6 +65,12 @@ class ApiKeys(Reads):
         found = self._dicts("keys/revoke", {"project_id": project_id, "id": key_id})
         return found[0] if found else None
 
-    def signing_keys(self) -> list[SigningKey]:
-        """The keys for cursors, the newest first."""
-        return [SigningKey._make(row) for row in self._rows("keys/signing", {})]
+    def retire_key(self, project_id: str, key_id: str, overlap_ms: int) -> Row | None:
+        """The key's row after it was told to end soon; None if the project has no such live key."""
+        found = self._dicts("keys/retire", {"project_id": project_id, "id": key_id, "overlap_ms": overlap_ms})
+        return found[0] if found else None
+
+    def signing_keys(self, purpose: str = "cursor") -> list[SigningKey]:
+        """The keys for cursors or sessions, the newest first."""
+        params = {"purpose": purpose, "overlap_secs": 86_400 if purpose == "cursor" else OVERLAP_SECS}
+        return [SigningKey._make(row) for row in self._rows("keys/signing", params)]

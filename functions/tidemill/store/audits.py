@@ -23,3 +23,7 @@ class Audits(Reads):
     def audit_log(self, project_id: str, *, before: int | None, filters: Mapping[str, Any], scan: int) -> list[Row]:
         """At most `scan` notes of the project behind an id, newest first; `matches` says which the filters want."""
         return self._dicts("audit/list", {"project_id": project_id, "before": before, "scan": scan, **filters})
+
+    def audit_log_of(self, org_id: str, *, before: int | None, filters: Mapping[str, Any], scan: int) -> list[Row]:
+        """The same of what happened to an organization, its members and its projects."""
+        return self._dicts("audit/of_organization", {"org_id": org_id, "before": before, "scan": scan, **filters})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemill.store.accounts import Accounts
 from tidemill.store.api_keys import ApiKeys
 from tidemill.store.audits import Audits
 from tidemill.store.changes import ChangeReads
@@ -18,6 +19,7 @@ from tidemill.store.operates import Operates
 from tidemill.store.operations import Operations
 from tidemill.store.reports import Reports
 from tidemill.store.schedules import Schedules
+from tidemill.store.sessions import Sessions
 from tidemill.store.settles import Settles
 from tidemill.store.snapshots import Snapshots
 from tidemill.store.sweeps import Sweeps
@@ -43,5 +45,7 @@ class PostgresStore(
     Numbers,
     ChangeReads,
     Snapshots,
+    Accounts,
+    Sessions,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

@@ -25,8 +25,8 @@ from tidemill.http.fields import (
     RetentionMs,
     Tags,
     TimeoutMs,
-    id_of,
 )
+from tidemill.http.ids import id_of
 
 
 class Unique(TypedDict, total=False):
