@@ -8,10 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from api.gateway import Gateway, add_key, event_v2
+from api.gateway import Context, Gateway, add_key, event_v2, found
+from api.people import person
 from tidemill.domain import api_keys
 from tidemill.http import document, paths, routes
-from tidemill.http.routes import KEY_SCOPES, Route
+from tidemill.http.routes import KEY_SCOPES, ROLES, Route
 
 GUARDED = [route for route in routes.TABLE if route.scopes is not None]
 ALL = [f"{route.method} {route.path}" for route in routes.TABLE]
@@ -126,8 +127,10 @@ def test_b087_the_ids_and_names_of_another_project_are_not_found(gateway: Gatewa
     for route in GUARDED:
         if "{" not in route.path or route.path.endswith("/heartbeat") or route.method == "PUT":  # a PUT makes what is not there
             continue
+        if set(KEY_SCOPES).isdisjoint(route.scopes or ()):
+            continue  # not for keys; people below
         collection = route.path.split("/")[2]
-        path = filled(route, id=own[collection] if "{id}" in route.path else "", name="theirs")
+        path = filled(route, id=own.get(collection, job_id) if "{id}" in route.path else "", name="theirs")
         body = given.get(route.path.split("/")[-1], given.get(route.method)) if route.method in ("POST", "PATCH") else None
         if collection == "batches" and path.endswith("/jobs"):
             body = {"jobs": [{"job_type": "t"}]}
@@ -144,6 +147,62 @@ def test_b087_the_ids_and_names_of_another_project_are_not_found(gateway: Gatewa
     assert stranger.get("/v1/jobs", query={"q": job_id}).json["items"] == []
     assert gateway.sql(EVERYTHING) == before
     assert gateway.ack(job, "complete")["status"] == "ok"
+
+
+def test_b087_a_role_opens_what_its_scopes_open_and_nothing_of_others(gateway: Gateway) -> None:
+    """Every route of the document: wrong scope 403, a project or organization of others 404, whatever else is asked."""
+    people = {role: person(gateway, role) for role in ROLES}
+    theirs, _ = found(gateway.dsn)
+    their_org = gateway.sql("select org_id::text from tidemill.projects where id = %s", [theirs])[0][0]
+    gateway.enqueue()  # so that the project cannot be deleted
+    for route in GUARDED:
+        assert route.scopes is not None
+        name, body = f"{route.method} {route.path}", "{not json" if route.method in ("POST", "PATCH", "PUT") else None
+        is_of_organization = route.path.startswith("/v1/organizations/{id}")
+        in_path = is_of_organization or route.path.startswith("/v1/projects/{id}")
+        ours = people["owner"].org_id if is_of_organization else gateway.project_id if in_path else str(uuid4())
+        for role, who in people.items():
+            reply = who.request(route.method, filled(route, id=ours), body)
+            if ROLES[role].isdisjoint(route.scopes):
+                assert (reply.status, reply.json["code"]) == (403, "forbidden"), (name, role)
+            elif name != "DELETE /v1/organizations/{id}/members/{user_id}":  # open to all for themselves
+                assert reply.status not in (401, 403), (name, role, reply.text)
+        for foreign in (their_org if is_of_organization else theirs, str(uuid4()), "no-id"):
+            path = filled(route, id=foreign if in_path else ours)
+            reply = people["owner"].request(route.method, path, body, project=None if in_path else foreign)
+            assert (reply.status, reply.json["code"]) == (404, "not_found"), (name, foreign, reply.text)
+        if not set(KEY_SCOPES).isdisjoint(route.scopes) and not in_path:
+            reply = gateway.request(route.method, filled(route), body, headers={"x-tidemill-project": theirs})
+            assert (reply.status, reply.json["code"]) == (404, "not_found"), f"{name}: a key has one project"
+    assert gateway.get("/v1/version", headers={"x-tidemill-project": gateway.project_id.upper()}).status == 200
+
+
+def test_b087_no_session_route_answers_without_a_token_of_a_live_session(gateway: Gateway) -> None:
+    who = person(gateway, "owner")
+    gateway.sql("update tidemill.sessions set revoked_at = now() where family_id = %s", [who.family_id])
+    for route in GUARDED:
+        reply = who.request(route.method, filled(route), {} if route.method in ("POST", "PATCH", "PUT") else None)
+        assert (reply.status, reply.json["code"]) == (401, "unauthenticated"), (route.method, route.path)
+
+
+def test_b087_a_gateway_that_remembers_a_caller_does_not_keep_a_session_or_a_role_alive(gateway: Gateway) -> None:
+    """The authorizer's answer is kept for a minute: what it says of a session holds only as long as the session does."""
+    who = person(gateway, "admin")
+    remembered = gateway.authorizer(event_v2("GET", "/v1/queues", headers={"authorization": f"Bearer {who.token}"}))["context"]
+
+    def asked() -> int:
+        event = event_v2("GET", "/v1/queues", headers={"x-tidemill-project": gateway.project_id})
+        event["requestContext"]["authorizer"] = {"lambda": remembered}
+        status: int = gateway.app("admin")(event, Context())["statusCode"]
+        return status
+
+    assert asked() == 200
+    gateway.sql("update tidemill.organization_members set role = 'viewer' where user_id = %s", [who.id])
+    assert asked() == 200
+    gateway.sql("delete from tidemill.organization_members where user_id = %s", [who.id])
+    assert asked() == 404
+    gateway.sql("update tidemill.sessions set revoked_at = now() where family_id = %s", [who.family_id])
+    assert asked() == 401
 
 
 def test_b087_other_methods_do_not_get_around_the_token(gateway: Gateway) -> None:

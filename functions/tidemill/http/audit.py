@@ -42,7 +42,7 @@ class Auditing:
         """The database as it is, for an endpoint that needs transactions of its own: it takes its notes in a `run` here."""
         self._principal, self._request, self._route = principal, request, route
         verb = route.endpoint.partition(":")[2]
-        self._collection = [part for part in route.path.split("/")[2:] if "{" not in part and part != verb][-1]
+        self._collection = ["projects", *(part for part in route.path.split("/")[2:] if "{" not in part and part != verb)][-1]
         self._thing = next(iter(parameters.values()), "")
         self._notes: list[dict[str, Any]] = []
         self._told = False
