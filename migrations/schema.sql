@@ -2338,6 +2338,20 @@ CREATE TABLE tidemill.live_connections (
     CONSTRAINT live_connections_id_check CHECK ((length(id) <= 200))
 );
 
+CREATE TABLE tidemill.login_slots (
+    kind text NOT NULL,
+    slot integer NOT NULL,
+    key bytea NOT NULL,
+    failures integer NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    is_refused boolean NOT NULL,
+    CONSTRAINT login_slots_failures_check CHECK (((failures >= 0) AND (failures <= 1000))),
+    CONSTRAINT login_slots_key_check CHECK ((length(key) = 32)),
+    CONSTRAINT login_slots_kind_check CHECK ((kind = ANY (ARRAY['account'::text, 'address'::text]))),
+    CONSTRAINT login_slots_slot_check CHECK (((slot >= 0) AND (slot <= 65535)))
+)
+WITH (fillfactor='70');
+
 CREATE TABLE tidemill.operation_jobs (
     operation_id uuid NOT NULL,
     job_id uuid NOT NULL,
@@ -2564,6 +2578,7 @@ CREATE TABLE tidemill.sessions (
     expires_at timestamp with time zone NOT NULL,
     rotated_at timestamp with time zone,
     revoked_at timestamp with time zone,
+    family_started_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT sessions_refresh_hash_check CHECK ((length(refresh_hash) = 32))
 );
 
@@ -2710,6 +2725,9 @@ ALTER TABLE ONLY tidemill.lane_news
 
 ALTER TABLE ONLY tidemill.live_connections
     ADD CONSTRAINT live_connections_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidemill.login_slots
+    ADD CONSTRAINT login_slots_pkey PRIMARY KEY (kind, slot);
 
 ALTER TABLE ONLY tidemill.operation_jobs
     ADD CONSTRAINT operation_jobs_pkey PRIMARY KEY (operation_id, job_id);

@@ -89,6 +89,9 @@ RECIPES: dict[str, Recipe] = {
     "POST /v1/schedules/{name}/pause": lambda g: (f"{schedule(g)}/pause", None),
     "POST /v1/schedules/{name}/resume": lambda g: (f"{schedule(g, is_paused=True)}/resume", None),
     "POST /v1/schedules/{name}/trigger": lambda g: (f"{schedule(g)}/trigger", None),
+    "POST /v1/dead-letters/{id}/resolve": lambda g: (f"/v1/dead-letters/{dead(g)}/resolve", {"action": "discard"}),
+    "PATCH /v1/projects/{id}": lambda g: (f"/v1/projects/{g.project_id}", {"name": "renamed"}),
+    "POST /v1/api-keys/{id}/rotate": lambda g: (f"{new_key(g)}/rotate", None),
     "POST /v1/tick": lambda _: ("/v1/tick", None),
 }
 """A call of each audited route that changes something: its path and body, once what it needs is there."""
