@@ -154,3 +154,18 @@ def test_queue_that_gets_a_limit_while_jobs_run_counts_them(gateway: Gateway) ->
     assert len(gateway.claim()) == 1
     assert gateway.request("PATCH", "/v1/queues/default", {"max_concurrency": None}).status == 200
     assert len(gateway.claim()) == 2
+
+
+def test_retry_after_of_a_worker_closes_the_class_and_repeats_of_the_ack_are_ok(gateway: Gateway) -> None:
+    gateway.request("PUT", "/v1/rate-classes/mail", CLASS)
+    first, second = (gateway.enqueue(rate_class="mail", max_attempts=1) for _ in range(2))
+    (job,) = gateway.claim(limit=1)
+    ack = {"error": {"class": "TooMany", "message": "429"}, "throttle_ms": 3_600_000}
+    for _ in range(2):
+        assert gateway.ack(job, "fail", **ack) == {"job_id": first, "status": "ok", "state": "scheduled", "code": None}
+    assert gateway.ack(job, "fail", **{**ack, "throttle_ms": 1})["status"] == "lease_lost"
+    assert gateway.get("/v1/rate-classes/mail").json["closed_until"] is not None
+    assert gateway.get(f"/v1/jobs/{first}").json["attempt_count"] == 0
+    assert gateway.claim() == []
+    blocked = gateway.get(f"/v1/jobs/{second}/explain").json["blocked_by"][0]
+    assert (blocked["reason"], blocked["clears_at"] is not None) == ("rate_class", True)

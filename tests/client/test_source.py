@@ -208,6 +208,7 @@ def test_acks_carry_what_their_outcome_knows(api: Api, source: HttpSource) -> No
             Ack("a", TOKEN, Event.COMPLETE, 1), Ack("b", TOKEN, Event.SNOOZE, 1, delay_ms=5),
             Ack("c", TOKEN, Event.FAIL, 1, failure=failure, retryable=False, retry_delay_ms=9), Ack("d", TOKEN, Event.RELEASE, 1),
             Ack("e", TOKEN, Event.ACK_CANCELLED, 1), Ack("f", TOKEN, Event.CRASH, 1, failure=Failure("Killed", "9"), exit_code=-9),
+            Ack("g", TOKEN, Event.FAIL, 1, throttle_ms=5),
         ]
     )  # fmt: skip
     token, error = {"lease_token": TOKEN}, {"class": "ValueError", "message": "no", "stack": "stack"}
@@ -218,6 +219,7 @@ def test_acks_carry_what_their_outcome_knows(api: Api, source: HttpSource) -> No
         {"job_id": "d", "outcome": "release"} | token,
         {"job_id": "e", "outcome": "cancelled"} | token,
         {"job_id": "f", "outcome": "crash", "error": {"class": "Killed", "message": "9"}, "exit_code": -9} | token,
+        {"job_id": "g", "outcome": "fail", "retryable": True, "throttle_ms": 5} | token,
     ]
 
 

@@ -11,6 +11,7 @@ from tidemill.domain.admission import RateClass, StandingLimit
 from tidemill.domain.errors import Invalid, NotFound, Unavailable
 from tidemill.domain.transitions import Event
 from tidemill.engine import limits
+from tidemill.engine.explain import explain
 from tidemill.engine.operate import cancel, delete, reschedule, retry
 from tidemill.engine.tick import tick
 
@@ -295,6 +296,47 @@ def test_claims_that_begin_out_of_order_do_not_earn_time_twice(mill: Mill) -> No
     assert mill.claim(50, now=T0 + 1 * S) == [], "it began before the other and comes after it"
     assert mill.claim(50, now=T0 + 2 * S) == [], "the second in between was earned by the first claim"
     assert len(mill.claim(50, now=T0 + 2.5 * S)) == 5
+
+
+# A worker's Retry-After
+
+
+def test_throttled_failure_closes_the_class_and_costs_no_attempt(mill: Mill) -> None:
+    rate(mill, "api", 10, 1_000, 10)
+    mill.enqueue_all([{"rate_class": "api", "max_attempts": 1}] * 3, now=T0)
+    job = mill.claim(1, now=T0)[0]
+    mill.new(job_type="free", now=T0)
+    assert mill.fail(job, throttle_ms=60_000, now=T0).state == "scheduled"
+    assert mill.view(job.job_id)["attempt_count"] == 0
+    assert types(mill.claim(9, now=T0 + 59.9 * S)) == {"free": 1}
+    assert mill.claim(9, now=T0 + 60 * S) == [], "it refills from zero"
+    assert len(mill.claim(9, now=T0 + 60.5 * S)) == 3, "and the job itself comes back with the class"
+
+
+def test_shorter_throttle_does_not_open_what_a_longer_one_has_closed(mill: Mill) -> None:
+    rate(mill, "api", 10, 1_000, 10)
+    mill.enqueue_all([{"rate_class": "api"}] * 5, now=T0)
+    first, second = mill.claim(2, now=T0)
+    mill.fail(first, throttle_ms=60_000, now=T0)
+    mill.fail(second, throttle_ms=1_000, now=T0)
+    assert mill.claim(9, now=T0 + 30 * S) == []
+
+
+def test_throttled_failure_without_a_class_waits_and_counts(mill: Mill) -> None:
+    for spec in ({}, {"rate_class": "nobody-made-it"}):
+        job = mill.claim_job(mill.new(max_attempts=2, **spec))
+        assert mill.fail(job, throttle_ms=60_000).state == "scheduled"
+    counts = [row[0] for row in mill.conn.execute("select attempt_count from tidemill.job_states order by id")]
+    assert counts == [1, 0], "a class that does not exist cannot be closed, but was meant to"
+
+
+def test_lane_that_waits_for_a_closed_class_says_until_when(mill: Mill) -> None:
+    rate(mill, "api", 10, 1_000, 10)
+    waiting = [mill.new(rate_class="api", now=T0) for _ in range(2)][1]
+    mill.fail(mill.claim(1, now=T0)[0], throttle_ms=60_000, now=T0)
+    found = [o for o in explain(mill.store, mill.project_id, waiting, now=T0 + S).blocked_by if o.reason == "rate_class"]
+    assert "closed by a worker's Retry-After" in found[0].detail
+    assert found[0].clears_at == T0 + 60.1 * S
 
 
 @pytest.mark.parametrize("way", ["delete", "cancel", "later", "lower"])

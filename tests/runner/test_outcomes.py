@@ -10,8 +10,10 @@ import pytest
 from harness.mill import Mill
 from harness.working import eventually, working
 from tidemill import App
+from tidemill.domain.admission import RateClass
 from tidemill.domain.errors import LeaseLost
-from tidemill.runner import Cancelled, Context, NotRetryable, RetryLater, Snooze
+from tidemill.engine.limits import put_rate_class
+from tidemill.runner import Cancelled, Context, NotRetryable, RetryLater, Snooze, Throttled
 
 
 def run_one(mill: Mill, handler: Any, *, until: str, spec: dict[str, Any] | None = None, **registration: Any) -> dict[str, Any]:
@@ -118,6 +120,16 @@ def test_retry_later_sets_the_wait(mill: Mill) -> None:
 
     job = run_one(mill, later, until="completed")
     assert [(x["attempt_number"], x["status"]) for x in job["executions"]] == [(1, "failed"), (2, "completed")]
+
+
+def test_throttled_closes_the_rate_class_and_gives_the_attempt_back(mill: Mill) -> None:
+    def ask(ctx: Context, payload: Any) -> None:
+        raise Throttled(3_600_000, "429 from the mail service")
+
+    put_rate_class(mill.store, mill.project_id, RateClass("mail", 100, 1_000, 100))
+    job = run_one(mill, ask, until="scheduled", spec={"max_attempts": 1, "rate_class": "mail"})
+    assert (job["attempt_count"], job["executions"][0]["status"], job["error_message"]) == (0, "snoozed", "429 from the mail service")
+    assert mill.store.rate_classes(mill.project_id, name="mail")[0]["closed_until"] is not None
 
 
 def test_cancelled_raised_ends_as_cancelled(mill: Mill) -> None:

@@ -122,6 +122,7 @@ attempts = st.builds(
     cancel_requested=st.booleans(),
     crash_count=st.integers(0, 2_000),
     quarantine_after=st.none() | st.integers(1, 1_000),
+    has_rate_class=st.booleans(),
 )
 reports = st.builds(
     Report,
@@ -129,6 +130,7 @@ reports = st.builds(
     retryable=st.booleans(),
     retry_delay_ms=st.none() | st.integers(0, limits.BACKOFF_MS),
     delay_ms=st.integers(0, limits.DELAY_MS[1]),
+    throttle_ms=st.none() | st.integers(0, limits.DELAY_MS[1]),
 )
 policies = st.builds(
     RetryPolicy,
@@ -146,7 +148,8 @@ rolls = st.floats(0, 1, exclude_max=True)
 def test_decide_keeps_to_the_table_and_to_the_counts(report: Report, attempt: Attempt, policy: RetryPolicy, roll: float) -> None:
     step = decide(report, attempt, policy, roll=roll)
     assert step.to in TABLE[(State.RUNNING, report.event)]
-    assert step.attempt_count == attempt.number - (report.event in (Event.SNOOZE, Event.RELEASE))
+    throttled = report.event is Event.FAIL and report.throttle_ms is not None and attempt.has_rate_class
+    assert step.attempt_count == attempt.number - (throttled or report.event in (Event.SNOOZE, Event.RELEASE))
     assert step.crash_count == attempt.crash_count + (report.event in (Event.CRASH, Event.LEASE_EXPIRED))
     assert step.delay_ms == 0 or step.to is State.SCHEDULED
     assert (step.reason is None) == (step.to in (State.COMPLETED, State.SCHEDULED, State.QUEUED))
@@ -197,6 +200,9 @@ def test_the_history_says_what_happened_even_where_a_cancel_decides(event: Event
         (Report(Event.FAIL, retryable=False), Attempt(1, 3, cancel_requested=True), State.CANCELLED, "cancel_requested"),
         (Report(Event.SNOOZE, delay_ms=7), Attempt(3, 3), State.SCHEDULED, None),
         (Report(Event.RELEASE), Attempt(3, 3), State.QUEUED, None),
+        (Report(Event.FAIL, throttle_ms=7), Attempt(3, 3, has_rate_class=True), State.SCHEDULED, None),
+        (Report(Event.FAIL, throttle_ms=7), Attempt(3, 3), State.DEAD_LETTER, "attempts_exhausted"),
+        (Report(Event.FAIL, throttle_ms=7), Attempt(1, 3, cancel_requested=True, has_rate_class=True), State.CANCELLED, "cancel_requested"),
     ],
     ids=str,
 )
@@ -207,4 +213,5 @@ def test_decide_names_its_reason(report: Report, attempt: Attempt, to: State, re
 
 def test_a_delay_that_the_worker_asks_for_replaces_the_backoff() -> None:
     assert decide(Report(Event.FAIL, retry_delay_ms=0), Attempt(1, 3), backoff.DEFAULT, roll=0.5).delay_ms == 0
+    assert decide(Report(Event.FAIL, throttle_ms=55), Attempt(1, 3), backoff.DEFAULT, roll=0.5).delay_ms == 55
     assert decide(Report(Event.FAIL, retry_delay_ms=77), Attempt(1, 3), backoff.DEFAULT, roll=0.5).delay_ms == 77

@@ -101,6 +101,8 @@ def ack(given: Ack) -> Message:
                 message["exit_code"] = given.exit_code
             if given.event is Event.FAIL:
                 message["retryable"] = given.retryable
+                if given.throttle_ms is not None:
+                    message["throttle_ms"] = given.throttle_ms
                 if given.retry_delay_ms is not None:
                     message["retry_delay_ms"] = given.retry_delay_ms
         case _:

@@ -89,6 +89,7 @@ class Leased(NamedTuple):
     cancel_requested: bool
     crash_count: int
     policy: RetryPolicy
+    has_rate_class: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Ack(NamedTuple):
     retry_delay_ms: int | None = None
     delay_ms: int = 0
     exit_code: int | None = None
+    throttle_ms: int | None = None
 
 
 class AckResult(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -160,16 +160,18 @@ class Attempt:
     cancel_requested: bool = False
     crash_count: int = 0
     quarantine_after: int | None = None
+    has_rate_class: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How the attempt ended, as the worker or the reaper says. Delays in ms."""
+    """How the attempt ended, as the worker or the reaper says. Delays in ms; `throttle_ms`: what the job calls has asked to wait."""
 
     event: Event
     retryable: bool = True
     retry_delay_ms: int | None = None
     delay_ms: int = 0
+    throttle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +190,14 @@ def decide(report: Report, attempt: Attempt, policy: backoff.RetryPolicy, *, rol
     """The transition that `report` makes of a leased job. `roll` in [0, 1) draws the backoff's jitter.
 
     A cancel that was asked wins over every outcome that would run the job again; a completion wins over the cancel.
-    Snooze and release give the attempt back; crashes and lost leases are counted apart, for the quarantine.
+    Snooze and release give the attempt back, and so does a throttled failure of a job with a rate class: it is the class that waits.
+    Without one a throttled failure is like any other, its retry later. Crashes and lost leases are counted apart, for the quarantine.
     """
     event, status = report.event, _STATUS[report.event]
     lost = event in (E.CRASH, E.LEASE_EXPIRED)
     crashes = attempt.crash_count + lost
-    given_back = event in (E.SNOOZE, E.RELEASE)
+    throttled = event is E.FAIL and report.throttle_ms is not None and attempt.has_rate_class
+    given_back = event in (E.SNOOZE, E.RELEASE) or throttled
     count = attempt.number - given_back
 
     def move(to: State, *, delay_ms: int = 0, reason: str | None = None) -> Transition:
@@ -203,6 +207,8 @@ def decide(report: Report, attempt: Attempt, policy: backoff.RetryPolicy, *, rol
         return move(S.COMPLETED)
     if event in (E.ACK_CANCELLED, E.FORCE_CANCEL) or attempt.cancel_requested:
         return move(S.CANCELLED, reason="cancel_requested")
+    if throttled:
+        return replace(move(S.SCHEDULED, delay_ms=report.throttle_ms or 0), status=ExecutionStatus.SNOOZED)
     if event is E.SNOOZE:
         return move(S.SCHEDULED, delay_ms=report.delay_ms)
     if event is E.RELEASE:
@@ -213,7 +219,7 @@ def decide(report: Report, attempt: Attempt, policy: backoff.RetryPolicy, *, rol
         return move(S.DEAD_LETTER, reason="not_retryable")
     if attempt.number >= attempt.max_attempts:
         return move(S.DEAD_LETTER, reason=E.LEASE_EXPIRED.value if event is E.LEASE_EXPIRED else "attempts_exhausted")
-    wait = report.retry_delay_ms
+    wait = report.retry_delay_ms if report.throttle_ms is None else report.throttle_ms
     if wait is None:
         wait = backoff.delay_ms(policy, attempts=attempt.number, roll=roll)
     return move(S.SCHEDULED, delay_ms=wait)

@@ -74,9 +74,12 @@ def _move(
         ack = acks[item.lease]
         if ack.event is Event.COMPLETE:
             continue
-        report = Report(ack.event, ack.retryable, ack.retry_delay_ms, ack.delay_ms)
+        report = Report(ack.event, ack.retryable, ack.retry_delay_ms, ack.delay_ms, ack.throttle_ms)
         moves.append(Move(item.lease, _decide(item, report, roll), ack.failure, ack.exit_code, ack.digest))
     states = store.settle(moves, now=now) if moves else {}
+    throttled = [(item.lease.job_id, ms) for item in leased if item.has_rate_class and (ms := acks[item.lease].throttle_ms) is not None]
+    if throttled:
+        store.close_rate_classes(throttled, now=now)
     return {m.lease: End(m.lease.job_id, *states[m.lease.job_id]) for m in moves if m.lease.job_id in states}
 
 
@@ -87,5 +90,5 @@ def _tell(store: SettleStore, ends: Iterable[End], now: datetime | None) -> None
 
 
 def _decide(item: Leased, report: Report, roll: Rolls) -> transitions.Transition:
-    attempt = Attempt(item.attempt, item.max_attempts, item.cancel_requested, item.crash_count)
+    attempt = Attempt(item.attempt, item.max_attempts, item.cancel_requested, item.crash_count, has_rate_class=item.has_rate_class)
     return transitions.decide(report, attempt, item.policy, roll=roll())

@@ -87,6 +87,8 @@ def _ack(given: dict[str, Any]) -> tuple[Ack, bool]:
         exit_code = _int32(given.get("exit_code"))
         content |= {"error": [failure.error_class, failure.message, failure.stack], "exit_code": exit_code}
         content |= {"retryable": given.get("retryable", True), "retry_delay_ms": given.get("retry_delay_ms")}
+    if event is Event.FAIL and given.get("throttle_ms") is not None:
+        content["throttle_ms"] = given["throttle_ms"]
     if event is Event.SNOOZE:
         if "delay_ms" not in given:
             raise Invalid([], "delay_ms: is required to snooze")
@@ -102,6 +104,7 @@ def _ack(given: dict[str, Any]) -> tuple[Ack, bool]:
         retry_delay_ms=content.get("retry_delay_ms"),
         delay_ms=content.get("delay_ms", 0),
         exit_code=exit_code,
+        throttle_ms=content.get("throttle_ms"),
     )
     return ack, too_large
 

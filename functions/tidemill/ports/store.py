@@ -98,6 +98,9 @@ class SettleStore(FamilyStore, Protocol):
     def settle(self, moves: Sequence[Move], *, now: datetime | None) -> dict[str, tuple[State, int]]:
         """Applies decided moves; job id → (new state, traits) for every lease that was ours."""
 
+    def close_rate_classes(self, throttled: Sequence[tuple[str, int]], *, now: datetime | None) -> None:
+        """Closes the rate classes of jobs for so many ms each; never shortens."""
+
     def ended(self, leases: Sequence[Lease]) -> list[Ended]:
         """Those of `leases` whose attempt has ended with a history row."""
 

@@ -2,6 +2,6 @@
 
 from tidemill.runner.app import App, JobType
 from tidemill.runner.context import AsyncContext, Context
-from tidemill.runner.outcomes import Cancelled, NotRetryable, RetryLater, Snooze
+from tidemill.runner.outcomes import Cancelled, NotRetryable, RetryLater, Snooze, Throttled
 
-__all__ = ["App", "AsyncContext", "Cancelled", "Context", "JobType", "NotRetryable", "RetryLater", "Snooze"]
+__all__ = ["App", "AsyncContext", "Cancelled", "Context", "JobType", "NotRetryable", "RetryLater", "Snooze", "Throttled"]

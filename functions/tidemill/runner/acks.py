@@ -11,7 +11,7 @@ from tidemill.domain.jobs import Ack, Failure
 from tidemill.domain.keys import compact_json
 from tidemill.domain.text import cleaned, cleaned_json, storable
 from tidemill.domain.transitions import Event
-from tidemill.runner.outcomes import Cancelled, NotRetryable, Outcome, RetryLater, Snooze
+from tidemill.runner.outcomes import Cancelled, NotRetryable, Outcome, RetryLater, Snooze, Throttled
 from tidemill.runner.task import Task
 
 STACK_FRAMES: Final = 40
@@ -61,6 +61,8 @@ def raised(task: Task, error: BaseException) -> Ack:
             return simple(task, Event.ACK_CANCELLED)
         case NotRetryable():
             return failed(task, "NotRetryable", str(error), retryable=False)
+        case Throttled():
+            return failed(task, "Throttled", str(error), throttle_ms=min(max(0, int(error.delay_ms)), limits.DELAY_MS[1]))
         case RetryLater():
             wait = min(max(0, int(error.delay_ms)), limits.DELAY_MS[1])
             return failed(task, "RetryLater", str(error), retry_delay_ms=wait)
@@ -77,6 +79,7 @@ def failed(
     stack: str | None = None,
     retryable: bool = True,
     retry_delay_ms: int | None = None,
+    throttle_ms: int | None = None,
     exit_code: int | None = None,
     event: Event = Event.FAIL,
 ) -> Ack:
@@ -90,11 +93,12 @@ def failed(
         task.job.job_id,
         task.job.lease_token,
         event,
-        _digest(event.value, failure, retryable, retry_delay_ms, exit_code),
+        _digest(event.value, failure, retryable, retry_delay_ms, exit_code, *([] if throttle_ms is None else [throttle_ms])),
         failure=failure,
         retryable=retryable,
         retry_delay_ms=retry_delay_ms,
         exit_code=exit_code,
+        throttle_ms=throttle_ms,
     )
 
 

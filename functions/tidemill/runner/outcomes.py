@@ -29,6 +29,17 @@ class NotRetryable(Outcome):
         super().__init__(reason)
 
 
+class Throttled(Outcome):
+    """What I call has asked to wait (429 with Retry-After): my job's rate class stays closed for `delay_ms`; this attempt does not count.
+
+    A job without a rate class fails, and its next attempt starts after `delay_ms`.
+    """
+
+    def __init__(self, delay_ms: int, reason: str = "asked to wait") -> None:
+        super().__init__(reason)
+        self.delay_ms = delay_ms
+
+
 class RetryLater(Outcome):
     """This attempt failed; the next one, if any is left, starts in `delay_ms` instead of after the policy's wait."""
 

@@ -51,6 +51,10 @@ class Settles(Adapter):
         rows = self._rows("transitions/settle", params)
         return {row[0]: (State(row[1]), row[2]) for row in rows}
 
+    def close_rate_classes(self, throttled: Sequence[tuple[str, int]], *, now: datetime | None) -> None:
+        params = {"job_ids": [job_id for job_id, _ in throttled], "delays_ms": [ms for _, ms in throttled], "now": now}
+        self._row("rates/close", params)
+
     def ended(self, leases: Sequence[Lease]) -> list[Ended]:
         return [Ended(*row) for row in self._rows("leases/acked", _pairs(leases))]
 
@@ -84,7 +88,7 @@ def _item(move: Move) -> dict[str, Any]:
 
 
 def _leased(row: tuple[Any, ...]) -> Leased:
-    job_id, token, attempt, override, cancel, crashes, strategy, base, multiplier, cap, most, jitter, inline = row
+    job_id, token, attempt, override, cancel, crashes, strategy, base, multiplier, cap, most, jitter, inline, has_rate_class = row
     policy = RetryPolicy(Strategy(strategy), base, multiplier, cap, most, jitter) if strategy else backoff.DEFAULT
     policy = backoff.merged(policy, inline if isinstance(inline, dict) else None)
-    return Leased(Lease(job_id, token), attempt, override or policy.max_attempts, cancel, crashes, policy)
+    return Leased(Lease(job_id, token), attempt, override or policy.max_attempts, cancel, crashes, policy, has_rate_class)

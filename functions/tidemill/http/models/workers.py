@@ -137,6 +137,7 @@ class AckIn(TypedDict, total=False):
     error: AckError
     retryable: bool
     retry_delay_ms: DelayMs | None
+    throttle_ms: DelayMs | None
     exit_code: Annotated[int, Field(ge=limits.INT32[0], le=2**32 - 1)] | None
     delay_ms: DelayMs
 

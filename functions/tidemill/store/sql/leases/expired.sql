@@ -9,7 +9,7 @@ with late as materialized (
     for update skip locked
 )
 select l.job_id::text, l.lease_token::text, l.attempt, j.max_attempts_override, l.cancel_requested_at is not null, j.crash_count,
-       p.strategy::text, p.base_delay_ms, p.multiplier, p.max_delay_ms, p.max_attempts, p.jitter, j.retry_policy
+       p.strategy::text, p.base_delay_ms, p.multiplier, p.max_delay_ms, p.max_attempts, p.jitter, j.retry_policy, j.rate_class is not null
 from late l
 cross join lateral (select * from tidemill.jobs i where i.id = l.job_id limit 1) j
 join tidemill.queues q on q.id = l.queue_id

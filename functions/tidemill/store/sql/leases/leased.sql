@@ -15,7 +15,7 @@ with ours as materialized (
     for update of u
 )
 select o.job_id::text, o.lease_token::text, o.attempt, j.max_attempts_override, o.cancel_requested_at is not null, j.crash_count,
-       p.strategy::text, p.base_delay_ms, p.multiplier, p.max_delay_ms, p.max_attempts, p.jitter, j.retry_policy
+       p.strategy::text, p.base_delay_ms, p.multiplier, p.max_delay_ms, p.max_attempts, p.jitter, j.retry_policy, j.rate_class is not null
 from ours o
 cross join lateral (select * from tidemill.jobs i where i.id = o.job_id limit 1) j
 join tidemill.queues q on q.id = o.queue_id
