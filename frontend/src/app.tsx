@@ -6,10 +6,19 @@ import { useEffect } from "preact/hooks";
 import { api } from "./api/http.ts";
 import { type Me, useSession } from "./api/session.ts";
 import { follow, forgetAll } from "./lib/live.ts";
-import { fragment, go, usePlace } from "./lib/route.ts";
+import { fragment, go, to, usePlace } from "./lib/route.ts";
+import { Audit } from "./screens/audit.tsx";
+import { Batches, BatchScreen } from "./screens/batches.tsx";
+import { DeadLetters } from "./screens/dead-letters.tsx";
 import { JobScreen } from "./screens/job.tsx";
 import { Jobs } from "./screens/jobs.tsx";
+import { Keys } from "./screens/keys.tsx";
+import { Operations, OperationScreen } from "./screens/operations.tsx";
+import { Queues } from "./screens/queues.tsx";
+import { ScheduleEditor } from "./screens/schedule-editor.tsx";
+import { Schedules, ScheduleScreen } from "./screens/schedules.tsx";
 import { SignIn } from "./screens/sign-in.tsx";
+import { Workers, WorkerScreen } from "./screens/workers.tsx";
 import { NothingYet } from "./ui/states.tsx";
 import { Shell } from "./ui/shell.tsx";
 
@@ -20,7 +29,16 @@ export interface ScreenProps {
 }
 
 const SCREENS: Record<string, ComponentType<ScreenProps>> = {
-  jobs: (props) => (props.path[0] ? <JobScreen id={props.path[0]} /> : <Jobs query={props.query} />),
+  jobs: ({ path, query }) => (path[0] ? <JobScreen id={path[0]} /> : <Jobs query={query} />),
+  "dead-letters": ({ query }) => <DeadLetters query={query} />,
+  queues: () => <Queues />,
+  schedules: ({ path }) => (path[0] ? <ScheduleScreen name={path[0]} /> : <Schedules />),
+  "new-schedule": () => <ScheduleEditor onDone={() => go(to("schedules"))} />,
+  batches: ({ path }) => (path[0] ? <BatchScreen id={path[0]} /> : <Batches />),
+  workers: ({ path }) => (path[0] ? <WorkerScreen id={path[0]} /> : <Workers />),
+  operations: ({ path }) => (path[0] ? <OperationScreen id={path[0]} /> : <Operations />),
+  keys: () => <Keys />,
+  audit: ({ query }) => <Audit query={query} />,
 };
 
 export function App(): JSX.Element {

@@ -3,10 +3,10 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { api, type Failure } from "../api/http.ts";
-import type { Job, Operation } from "../api/types.ts";
+import { api, type Failure, Problem } from "../api/http.ts";
+import type { Job, Kind, Operation } from "../api/types.ts";
 import { asFilter, isFiltered } from "../lib/filters.ts";
-import { count, number, plural } from "../lib/format.ts";
+import { count, plural } from "../lib/format.ts";
 import { refreshAll } from "../lib/live.ts";
 import { to } from "../lib/route.ts";
 import { Bar, Button } from "./basic.tsx";
@@ -16,7 +16,7 @@ import { Wrong } from "./states.tsx";
 export const ACTIONS = ["retry", "cancel", "promote", "discard", "delete"] as const;
 export type Action = (typeof ACTIONS)[number];
 const REMOVES: ReadonlySet<string> = new Set(["cancel", "discard", "delete"]);
-const OVER: ReadonlySet<string> = new Set(["completed", "failed", "aborted", "undone"]);
+const RUNNING: ReadonlySet<string> = new Set(["applying", "undoing"]);
 
 interface Props {
   query: URLSearchParams;
@@ -72,54 +72,90 @@ export function act(id: string, action: string): Promise<unknown> {
 }
 
 /** Makes the plan, shows it, applies it, and follows it to its end. */
-export function Plan({ action, filter, onClose }: { action: Action; filter: Record<string, unknown>; onClose: () => void }): JSX.Element {
+export function Plan({ action, filter, onClose }: { action: string; filter: Record<string, unknown>; onClose: () => void }): JSX.Element {
   const [operation, setOperation] = useState<Operation>();
   const [error, setError] = useState<Failure>();
+  const [drifted, setDrifted] = useState(false);
   const attempt = async (work: () => Promise<Operation>): Promise<void> => {
     setError(undefined);
     try {
       setOperation(await work());
     } catch (failure) {
+      setDrifted(failure instanceof Problem && failure.code === "plan_drifted");
       setError(failure as Failure);
     }
   };
   useEffect(() => void attempt(() => api.post<Operation>("/v1/operations", { action, filter, dry_run: true })), []);
-  const running = operation && operation.status !== "planned" && !OVER.has(operation.status);
+  const running = operation !== undefined && RUNNING.has(operation.status);
   useEffect(() => {
-    if (!running) return;
+    if (!running || !operation) return;
     const timer = setTimeout(() => void attempt(() => api.get<Operation>(`/v1/operations/${operation.id}`)), 700);
     return () => clearTimeout(timer);
   }, [operation, running]);
-  const total = operation ? number(operation.total) : 0;
   const close = (): void => (refreshAll(), onClose());
+  const step = (verb: string, body: object = {}): void => {
+    if (operation) void attempt(() => api.post<Operation>(`/v1/operations/${operation.id}/${verb}`, body));
+  };
+  const planned = operation?.status === "planned" ? operation : undefined;
   return (
     <Dialog title={`${action} all that match`} onClose={close}>
       {error && <Wrong error={error} />}
       {!operation && !error && <div class="loading" role="status" aria-label="making the plan" />}
-      {operation?.status === "planned" && (
-        <p>
-          This will {action} <strong>{plural(total, "job")}</strong>. {REMOVES.has(action) ? "Cancel and discard can be undone while the jobs are kept; delete cannot." : ""}
-        </p>
-      )}
-      {operation && operation.status !== "planned" && (
-        <>
-          <p role="status">
-            {operation.status}: {count(operation.affected)} of {count(operation.total)}
-          </p>
-          <Bar label="progress" share={total ? operation.affected / total : 1} />
-          {operation.error && <p class="fault">{operation.error}</p>}
-        </>
-      )}
+      {planned && <Touches of={planned} />}
+      {operation && !planned && <Progress of={operation} />}
       <div class="row end">
         {operation && <a href={to("operations", operation.id)}>This operation</a>}
-        {running && <Button onClick={() => void attempt(() => api.post<Operation>(`/v1/operations/${operation.id}/abort`))}>Stop here</Button>}
-        <Button onClick={close}>{operation?.status === "planned" ? "Keep as it is" : "Close"}</Button>
-        {operation?.status === "planned" && (
-          <Button kind={REMOVES.has(action) ? "danger" : "main"} disabled={total === 0} onClick={() => void attempt(() => api.post<Operation>(`/v1/operations/${operation.id}/apply`))}>
-            {action} {plural(total, "job")}
+        {operation?.actions.includes("abort") && running && <Button onClick={() => step("abort")}>Stop here</Button>}
+        {operation?.actions.includes("undo") && <Button onClick={() => step("undo")}>Undo</Button>}
+        <Button onClick={close}>{planned ? "Keep as it is" : "Close"}</Button>
+        {planned && (
+          <Button kind={REMOVES.has(action) ? "danger" : "main"} disabled={planned.estimate.count === 0} onClick={() => step("apply", drifted ? { allow_drift: true } : {})}>
+            {action} {count(planned.estimate)} {planned.estimate.count === 1 ? "job" : "jobs"}
+            {drifted ? " all the same" : ""}
           </Button>
         )}
       </div>
     </Dialog>
+  );
+}
+
+/** What a plan will touch, by state, type and error. */
+export function Touches({ of }: { of: Operation }): JSX.Element {
+  const kinds = (title: string, list: readonly Kind[] | undefined): JSX.Element | null =>
+    list && list.length > 0 ? (
+      <p class="dim wrap">
+        {title}: {list.map((kind) => `${kind.name ?? "others"} ${count(kind.count)}`).join(", ")}
+      </p>
+    ) : null;
+  return (
+    <div>
+      <p>
+        This will {of.action} <strong>{count(of.estimate)}</strong> {of.estimate.count === 1 ? "job" : "jobs"}.{" "}
+        {of.action === "delete" ? "It cannot be undone." : REMOVES.has(of.action) ? "It can be undone while the jobs are kept." : ""}
+      </p>
+      {kinds("By state", Object.entries(of.counts?.by_state ?? {}).map(([name, n]) => ({ name: name.replaceAll("_", " "), count: n })))}
+      {kinds("By type", of.counts?.by_job_type)}
+      {kinds("By error", of.counts?.by_error_class)}
+    </div>
+  );
+}
+
+/** How far an operation is. */
+export function Progress({ of }: { of: Operation }): JSX.Element {
+  return (
+    <div>
+      <p role="status">
+        <strong>{of.status}</strong>: {count(of.affected)}
+        {of.total === null ? "" : ` of ${count(of.total)}`} done{of.skipped ? `, ${count(of.skipped)} left alone` : ""}
+        {of.undo ? `; ${count(of.undo.restored)} restored` : ""}
+      </p>
+      <Bar label="progress" share={of.progress ?? (RUNNING.has(of.status) ? 0 : 1)} />
+      {Object.entries(of.skips).map(([why, n]) => (
+        <p class="dim" key={why}>
+          left alone, {why.replaceAll("_", " ")}: {count(n)}
+        </p>
+      ))}
+      {of.error && <p class="fault wrap">{of.error}</p>}
+    </div>
   );
 }

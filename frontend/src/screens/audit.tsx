@@ -1,0 +1,56 @@
+/** The audit log: who did what to which thing, before and after. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+
+import type { Note } from "../api/types.ts";
+import { shortId } from "../lib/format.ts";
+import { queryOf, setQuery } from "../lib/route.ts";
+import { Button, Field, Time } from "../ui/basic.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Json } from "../ui/json.tsx";
+import { List } from "../ui/list.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const FILTERS = ["action", "target_kind", "target_id", "actor_id"] as const;
+
+export function Audit({ query }: { query: URLSearchParams }): JSX.Element {
+  const [shown, setShown] = useState<Note>();
+  const columns: Column<Note>[] = [
+    { name: "When", cell: (note) => <Time at={note.at} /> },
+    { name: "Who", cell: (note) => note.actor ?? (note.actor_id ? `${note.actor_kind} ${shortId(note.actor_id)}` : note.actor_kind) },
+    { name: "Did", cell: (note) => note.action.replaceAll("_", " ") },
+    { name: "To", cell: (note) => `${note.target_kind.replaceAll("_", " ")} ${note.target_id.length > 30 ? shortId(note.target_id) : note.target_id}` },
+    { name: "", cell: (note) => <Button onClick={() => setShown(note)} aria-label={`What changed: ${note.action} ${note.target_id}`}>What changed</Button> }, // prettier-ignore
+  ];
+  const asked = queryOf(Object.fromEntries(FILTERS.map((name) => [name, query.get(name)])));
+  return (
+    <>
+      <header>
+        <h1>Audit</h1>
+      </header>
+      <form class="card form" role="search" onSubmit={(event) => event.preventDefault()}>
+        {FILTERS.map((name) => (
+          <Field key={name} label={name.replaceAll("_", " ")}>
+            <input value={query.get(name) ?? ""} onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim() })} />
+          </Field>
+        ))}
+      </form>
+      <List<Note> what="notes" path="/v1/audit" query={asked} topics={["overview"]} id={(note) => note.id} columns={columns} screen="audit">
+        Whatever anybody changes by hand is noted here.
+      </List>
+      {shown && (
+        <Dialog title={`${shown.action.replaceAll("_", " ")}: ${shown.target_kind} ${shown.target_id}`} onClose={() => setShown(undefined)}>
+          <h3>Before</h3>
+          <Json value={shown.before} label="before" />
+          <h3>After</h3>
+          <Json value={shown.after} label="after" />
+          {shown.request_id && <p class="dim wrap">request {shown.request_id}</p>}
+          <div class="row end">
+            <Button onClick={() => setShown(undefined)}>Close</Button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,99 @@
+/** Batches: what belongs together, how far it is, and what follows when it ends. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+
+import { api, segment } from "../api/http.ts";
+import { may } from "../api/session.ts";
+import type { Batch } from "../api/types.ts";
+import { count, plural } from "../lib/format.ts";
+import { useResource } from "../lib/live.ts";
+import { to, toWith } from "../lib/route.ts";
+import { Bar, Button, Card, Facts, Id, State, Tile, Time } from "../ui/basic.tsx";
+import { Confirm } from "../ui/dialog.tsx";
+import { Json } from "../ui/json.tsx";
+import { List } from "../ui/list.tsx";
+import { Shown } from "../ui/states.tsx";
+import type { Column } from "../ui/table.tsx";
+
+const share = (batch: Batch): number => (batch.total ? (batch.total - batch.pending) / batch.total : 0);
+const title = (batch: Batch): string => batch.name ?? "without a name";
+
+const COLUMNS: readonly Column<Batch>[] = [
+  { name: "Name", cell: (batch) => <a href={to("batches", batch.id)}>{title(batch)}</a> },
+  { name: "State", cell: (batch) => <State is={batch.status} /> },
+  { name: "Done", cell: (batch) => (<>{count(batch.total - batch.pending)} of {count(batch.total)}<Bar share={share(batch)} /></>) }, // prettier-ignore
+  { name: "Failed", cell: (batch) => count(batch.failed), end: true, wide: true },
+  { name: "Created", cell: (batch) => <Time at={batch.created_at} /> },
+  { name: "Ended", cell: (batch) => <Time at={batch.finalized_at} />, wide: true },
+];
+
+export function Batches(): JSX.Element {
+  return (
+    <>
+      <header>
+        <h1>Batches</h1>
+      </header>
+      <List<Batch> what="batches" path="/v1/batches" topics={["jobs"]} id={(batch) => batch.id} columns={COLUMNS} href={(batch) => to("batches", batch.id)} screen="batches">
+        Jobs that belong together: <code>client.batch("import", jobs)</code>
+      </List>
+    </>
+  );
+}
+
+export function BatchScreen({ id }: { id: string }): JSX.Element {
+  const batch = useResource<Batch>(`/v1/batches/${segment(id)}`, ["jobs"]);
+  const [asking, setAsking] = useState(false);
+  return (
+    <Shown of={batch}>
+      {(value) => (
+        <>
+          <header>
+            <h1>{title(value)}</h1>
+            <State is={value.status} />
+            {may("operate") && value.pending > 0 && (
+              <Button kind="danger" onClick={() => setAsking(true)}>
+                Cancel
+              </Button>
+            )}
+          </header>
+          <Bar label="progress" share={share(value)} />
+          <div class="tiles">
+            <Tile name="Total" value={count(value.total)} href={toWith({ batch_id: value.id }, "jobs")} />
+            <Tile name="Pending" value={count(value.pending)} />
+            <Tile name="Completed" value={count(value.completed)} href={toWith({ batch_id: value.id, state: "completed" }, "jobs")} />
+            <Tile name="Failed" value={count(value.failed)} tone={value.failed ? "bad" : undefined} href={toWith({ batch_id: value.id, state: "dead_letter" }, "jobs")} />
+            <Tile name="Cancelled" value={count(value.cancelled)} href={toWith({ batch_id: value.id, state: "cancelled" }, "jobs")} />
+          </div>
+          <Card title="About">
+            <Facts
+              of={[
+                ["Id", <Id id={value.id} />],
+                ["Created", <Time at={value.created_at} />],
+                ["Sealed", value.sealed_at ? <Time at={value.sealed_at} /> : "not yet: more jobs may join"],
+                ["Ended", value.finalized_at && <Time at={value.finalized_at} />],
+                ["Callbacks fired", value.fired.join(", ")],
+                ["Error", value.error],
+              ]}
+            />
+          </Card>
+          <Card title="Callbacks">
+            <Json value={value.callbacks} label="callbacks" />
+          </Card>
+          {asking && (
+            <Confirm
+              onClose={() => setAsking(false)}
+              deed={{
+                title: `Cancel ${title(value)}`,
+                says: `${plural(value.pending, "job")} of it ${value.pending === 1 ? "has" : "have"} not ended: those that wait will not run, those that run are asked to stop.`,
+                verb: "Cancel the batch",
+                danger: true,
+                run: async () => (await api.post(`/v1/batches/${value.id}/cancel`), { says: "The batch is being cancelled." }),
+              }}
+            />
+          )}
+        </>
+      )}
+    </Shown>
+  );
+}
