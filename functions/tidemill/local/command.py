@@ -21,6 +21,7 @@ def dev(
     ephemeral: Annotated[bool, typer.Option("--ephemeral", help="A temporary database, removed at the end")] = False,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Without the demo worker")] = False,
     no_ticks: Annotated[bool, typer.Option("--no-ticks", help="Without the scheduler's tick every second")] = False,
+    no_page: Annotated[bool, typer.Option("--no-page", help="Serve the page as it is; do not build it when its sources change")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line once ready; logs go to standard error")] = False,
 ) -> None:
     """Run the whole product on this machine: Postgres, the API, ticks, a demo worker. Ctrl-C ends it all.
@@ -34,6 +35,6 @@ def dev(
 
     options = Options(
         port=port, folder=None if ephemeral else data_dir or credentials.default_folder(), has_worker=not no_worker,
-        ticks=not no_ticks, as_json=as_json, log_level=settings.log_level,
+        ticks=not no_ticks, builds_page=not (no_page or ephemeral), as_json=as_json, log_level=settings.log_level,
     )  # fmt: skip
     raise typer.Exit(run(options))

@@ -24,6 +24,7 @@ from tidemill.local.demo_worker import DemoWorker
 from tidemill.local.gateway import Gateway
 from tidemill.local.http_server import HttpServer, bind
 from tidemill.local.options import HOST, BrokeDown, CannotStart, Options
+from tidemill.local.page_builder import PageBuilder
 from tidemill.local.runtime.functions import ROOT, functions
 from tidemill.local.runtime.process import InvocationFailed
 from tidemill.local.runtime.runtime import Runtime
@@ -83,6 +84,8 @@ class Instance:
         await self._http.start()
         self._keep(self._watch_database(server))
         self._keep(self._go_on(runtime))
+        if self.options.builds_page:
+            self._keep(PageBuilder().run())
         if self.options.has_worker:
             settings = {**self._settings(dsn), "TIDEMILL_URL": url, "TIDEMILL_API_KEY": credentials.api_key}
             self.worker = DemoWorker(settings, self._log)

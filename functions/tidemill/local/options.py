@@ -31,6 +31,8 @@ class Options:
     folder: Path | None = None
     has_worker: bool = True
     ticks: bool = True
+    builds_page: bool = False
+    """Build the page anew, in the background, whenever its sources are newer than it."""
     as_json: bool = False
     log_level: str = "info"
     tick_budget_ms: int = 800
