@@ -152,6 +152,13 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/operations/{id}/apply", "admin", (O,), "operations:apply"),
     Route("POST", "/v1/operations/{id}/abort", "admin", (O,), "operations:abort"),
     Route("POST", "/v1/operations/{id}/undo", "admin", (O,), "operations:undo"),
+    Route("GET", "/v1/queues/{name}/stats", "admin", (R, O, A), "queue_stats:stats"),
+    Route("GET", "/v1/queues/{name}/partitions", "admin", (R, O, A), "queue_stats:partitions"),
+    Route("PATCH", "/v1/queues/{name}/partitions/{key}", "admin", (O, A), "queue_stats:weigh"),
+    Route("GET", "/v1/stats/overview", "admin", (R, O, A), "stats:overview"),
+    Route("GET", "/v1/stats/history", "admin", (R, O, A), "stats:history"),
+    Route("GET", "/v1/stats/latency", "admin", (R, O, A), "stats:latency"),
+    Route("GET", "/v1/job-types", "admin", (R, O, A), "stats:job_types"),
     Route("GET", "/v1/retry-policies", "admin", (R, A), "retry_policies:list_policies"),
     Route("POST", "/v1/retry-policies", "admin", (A,), "retry_policies:create"),
     Route("GET", "/v1/retry-policies/{name}", "admin", (R, A), "retry_policies:show"),
@@ -184,7 +191,7 @@ READS: Final = frozenset({"schedules:preview_timing"})
 """Endpoints that change nothing although their method could."""
 
 VERBS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "queues": {"POST": ("pause", "resume")},
+    "queues": {"POST": ("pause", "resume"), "GET": ("stats", "partitions")},
     "retry-policies": {},
     "rate-classes": {},
     "concurrency-limits": {},

@@ -17,11 +17,13 @@ from tidemill.store.limits import Limits
 from tidemill.store.numbers import Numbers
 from tidemill.store.operates import Operates
 from tidemill.store.operations import Operations
+from tidemill.store.partitions import Partitions
 from tidemill.store.reports import Reports
 from tidemill.store.schedules import Schedules
 from tidemill.store.sessions import Sessions
 from tidemill.store.settles import Settles
 from tidemill.store.snapshots import Snapshots
+from tidemill.store.stats import Stats
 from tidemill.store.sweeps import Sweeps
 
 
@@ -47,5 +49,7 @@ class PostgresStore(
     Snapshots,
     Accounts,
     Sessions,
+    Stats,
+    Partitions,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""
