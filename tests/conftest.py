@@ -19,7 +19,7 @@ from psycopg import Connection
 
 from harness import server as servers
 from harness.databases import Databases, Template, drop_template, make_template
-from harness.million import Million, seed
+from harness.million import SHARE, Million, seed
 from harness.pooler import Pooler
 from tidemill.local import postgres
 
@@ -110,7 +110,7 @@ def pooler(database: str) -> Iterator[Pooler]:
 @pytest.fixture(scope="session")
 def million(databases: Databases) -> Iterator[Million]:
     dsn = databases.clone()
-    made = Million(dsn, finished=1_000_000, queued=100_000, dead=100_000)
+    made = Million(dsn, finished=1_000_000 // SHARE, queued=100_000 // SHARE, dead=100_000 // SHARE)
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
         seed(connection, finished=made.finished, queued=made.queued, dead=made.dead)
     yield made

@@ -59,7 +59,8 @@ STATEMENTS: dict[str, dict[str, Any]] = {
     "rates": {"name": None},
     "workers": {"queue": None, "most": stats.WORKERS},
     "history": {
-        "queue": None, "since": NOW - timedelta(days=1), "until": NOW, "bucket": timedelta(minutes=1), "hourly": False, "most": stats.COUNTER_ROWS,
+        "queue": None, "since": NOW - timedelta(days=1), "until": NOW, "bucket": timedelta(minutes=1), "hourly": False,
+        "most": stats.COUNTER_ROWS,
     },
     "latency": {"queue": None, "since": NOW - timedelta(days=1), "most": stats.COUNTER_ROWS},
     "job_types": {"after": None, "limit": 50},

@@ -1,11 +1,13 @@
 """A project as it looks after a busy day: a million jobs finished, a hundred thousand waiting, a hundred thousand dead.
 
+Without TIDEMILL_TEST_FULL_SIZE=1 there is a fifth of each: far beyond every bound of a count, so that plans are those of the whole.
 `seed` has one statement per table and takes a while all the same, so share it: the fixture `million` (tests/conftest.py) is one such
 database per test process. Read it, or write within a transaction that is rolled back.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +35,7 @@ select ('01900000-0000-7000-8000-' || lpad(to_hex(4096 + i), 12, '0'))::uuid, %(
 from generate_series(0, %(queues)s - 1) as i
 """
 LEVELS = "insert into tidemill.queue_levels (queue_id, priority) select q.id, 0 from tidemill.queues q"
-# i counts up with time: finished over the last 24 hours, dead over the last 10 hours, waiting since the last 100 seconds.
+# i counts up with time: finished from three hours to one hour ago, dead within the hour after, waiting for the last few minutes.
 GIVEN = """
 with given as materialized (
     select i, %(kind)s::text as kind, n.now - %(ago)s::interval + i * %(step)s::interval as at,
@@ -89,7 +91,10 @@ class Million:
     other_id: str = OTHER
 
 
-def seed(conn: Connection[Any], *, finished: int = 1_000_000, queued: int = 100_000, dead: int = 100_000) -> None:
+SHARE = 1 if os.environ.get("TIDEMILL_TEST_FULL_SIZE") else 5
+
+
+def seed(conn: Connection[Any], *, finished: int, queued: int, dead: int) -> None:
     """Fills an empty database and brings its statistics up to date."""
     about: dict[str, Any] = {"project": PROJECT, "other": OTHER, "queues": QUEUES, "types": TYPES}
 
@@ -97,6 +102,7 @@ def seed(conn: Connection[Any], *, finished: int = 1_000_000, queued: int = 100_
         step = f"{span_s / max(1, rows) * 1_000_000:.3f} microseconds"
         conn.execute(JOBS, {**about, "kind": kind, "rows": rows, "ago": ago, "step": step})
 
+    conn.execute("set jit = off")
     for table in COPIED:
         conn.execute(f"alter table tidemill.{table} set (autovacuum_enabled = false)".encode())
     indexes = conn.execute(SECONDARY, [list(COPIED)]).fetchall()
@@ -104,9 +110,9 @@ def seed(conn: Connection[Any], *, finished: int = 1_000_000, queued: int = 100_
         conn.execute(f"drop index {name}".encode())
     for statement in (FOUND, QUEUES_OF, LEVELS):
         conn.execute(statement, about)
-    jobs("finished", finished, "25 hours", 86_400)
+    jobs("finished", finished, "3 hours", 7_200)
     conn.execute(EXECUTIONS, about)
-    jobs("dead", dead, "11 hours", 36_000)
+    jobs("dead", dead, "59 minutes", 3_000)
     conn.execute(DEATHS, about)
     jobs("queued", queued, "200 seconds", 100)
     conn.execute(ENTRIES, about)

@@ -1,6 +1,6 @@
 -- How many of a project's jobs are in each state: every count stops at %(most)s, and then `better` has what the last samples or the counters say.
 -- Parameters: project_id uuid; most integer; leases integer (of all projects, of which no more are looked at). Rows: one per state: state, count, better
--- (null: nothing better known). Locks: none. Index ranges only.
+-- (null: nothing better known). Locks: none. Index ranges only: phases are constants, or the partial index would not do.
 with queues as materialized (
     select q.id, q.retention_completed_ms from tidemill.queues q where q.project_id = %(project_id)s::uuid
 ), levels as materialized (
@@ -42,12 +42,21 @@ select 'claimed', l.claimed, null from leases l
 union all
 select 'running', l.running, null from leases l
 union all
-select p.state, (
+select 'pending', (
     select count(*) from (
-        select 1 from tidemill.jobs j where j.project_id = %(project_id)s::uuid and j.phase = p.phase limit %(most)s::integer) n), p.better
-from (values ('pending', 'waiting'::tidemill.job_phase, (select s.pending from sampled s)),
-             ('dead_letter', 'dead_letter', (select s.dead from sampled s)),
-             ('cancelled', 'cancelled', null), ('quarantined', 'quarantined', null)) as p (state, phase, better)
+        select 1 from tidemill.jobs j where j.project_id = %(project_id)s::uuid and j.phase = 'waiting' limit %(most)s::integer) n), (select s.pending from sampled s)
+union all
+select 'dead_letter', (
+    select count(*) from (
+        select 1 from tidemill.jobs j where j.project_id = %(project_id)s::uuid and j.phase = 'dead_letter' limit %(most)s::integer) n), (select s.dead from sampled s)
+union all
+select 'cancelled', (
+    select count(*) from (
+        select 1 from tidemill.jobs j where j.project_id = %(project_id)s::uuid and j.phase = 'cancelled' limit %(most)s::integer) n), null
+union all
+select 'quarantined', (
+    select count(*) from (
+        select 1 from tidemill.jobs j where j.project_id = %(project_id)s::uuid and j.phase = 'quarantined' limit %(most)s::integer) n), null
 union all
 select 'completed', (
     select count(*) from (
