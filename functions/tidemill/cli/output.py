@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 COLOURS: Final = {
     "completed": "green", "running": "cyan", "claimed": "cyan", "queued": "yellow", "scheduled": "blue", "pending": "blue",
     "dead_letter": "red", "quarantined": "magenta", "cancelled": "dim",
+    "stale": "red", "quiet": "yellow", "draining": "yellow", "stopped": "dim", "ok": "green", "warn": "yellow", "fail": "red",
 }  # fmt: skip
 PLAIN_WIDTH: Final = 200
 
@@ -54,6 +55,26 @@ def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     for label, value in fields:
         table.add_row(label, Text(value, COLOURS.get(value, "")))
     console().print(table)
+
+
+def print_findings(rows: Iterable[Sequence[str]]) -> None:
+    """A level in its colour, a name, and a text that wraps in its column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for level, name, text in rows:
+        table.add_row(Text(level, COLOURS.get(level, "")), name, Text(text))
+    console().print(table)
+
+
+def spark(counts: Sequence[int]) -> str:
+    """One character per count, its height in proportion to the largest; `·` for none."""
+    top = max(counts, default=0)
+    return "".join("·" if count <= 0 else "▁▂▃▄▅▆▇█"[min(7, (count * 8 - 1) // top)] for count in counts)
 
 
 def age(at: datetime | None, now: datetime | None = None) -> str:

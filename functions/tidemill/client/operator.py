@@ -54,13 +54,29 @@ class OperatorCalls:
         """A new named policy; fields as inline in a job (`strategy`, `base_delay_ms`, `max_attempts` …)."""
         return self._thing("POST", "/v1/retry-policies", {"name": name, **fields}, repeatable=False)
 
-    def list_workers(self) -> list[Thing]:
-        """The workers, live and stale, with versions and load."""
-        return list(self._pages("/v1/workers", {}))
+    def list_workers(self, **filters: Any) -> list[Thing]:
+        """The workers, live and stale, with versions and load. Filters: `state` (live, stale), `name`, `version`, `queue`; None = any."""
+        return list(self._pages("/v1/workers", _given(filters)))
+
+    def get_worker(self, worker_id: str) -> Thing:
+        """One worker. NotFound."""
+        return self._thing("GET", _named("workers", worker_id))
 
     def command_worker(self, worker_id: str, command: str) -> None:
         """Leaves `quiet`, `resume`, `restart` or `terminate` for its next heartbeat."""
         self._send("POST", _named("workers", worker_id, "command"), {"command": command})
+
+    def list_dead_letters(self, *, page_size: int = 50, **filters: Any) -> Iterator[Thing]:
+        """Dead letters that nobody has settled, the latest first. Filters as of jobs (API.md §2), and `error_group`; None = any."""
+        return self._pages("/v1/dead-letters", {"limit": page_size, **_given(filters)})
+
+    def list_error_groups(self, *, page_size: int = 200, **filters: Any) -> Iterator[Thing]:
+        """Kinds of errors with dead letters, the newest kind first. Filters: `queue`, `job_type`, `job_type_prefix`, `error_class`."""
+        return self._pages("/v1/dead-letters", {"group_by": "error", "limit": page_size, **_given(filters)})
+
+    def resolve_dead_letter(self, job_id: str, action: str, *, note: str | None = None) -> Thing:
+        """`retry` starts the dead job anew, `discard` leaves it dead and settled. NotFound, InvalidTransition, UniqueConflict."""
+        return self._thing("POST", _named("dead-letters", job_id, "resolve"), _given({"action": action, "note": note}), repeatable=False)
 
     def tick(self) -> Thing:
         """Runs one scheduler pass now; counts and errors by phase."""
@@ -79,3 +95,7 @@ class OperatorCalls:
 
 def _named(collection: str, name: str, verb: str = "") -> str:
     return f"/v1/{collection}/{quote(name, safe='')}" + (f"/{verb}" if verb else "")
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -49,7 +49,7 @@ PROGRESS_MESSAGE_CHARS: Final = 1_000
 PAGE_ROWS: Final = (1, 200)
 PAGE_DEFAULT: Final = 50
 PAGE_BYTES: Final = 4 * 1024 * 1024
-SCAN_ROWS: Final = 5_000
+SCAN_ROWS: Final = 2_500
 RUN_AT_YEARS: Final = (1970, 9_999)
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,199}\Z")

@@ -2,7 +2,7 @@
 
 `sort=created_at` (the default is its descending form) lists all jobs, in the order of their ids, which is the order of
 creation. `sort=run_at` lists the jobs that wait for their time (scheduled and queued), `sort=finalized_at` those that have
-ended: a job without the sort key is not in that list. A page looks at no more than 5,000 rows of the index that it walks: it
+ended: a job without the sort key is not in that list. A page looks at no more than 2,500 rows of the index that it walks: it
 may end early, even empty, with a `next_cursor` that goes on; null means that there is no more.
 """
 

@@ -1,0 +1,161 @@
+"""With a million finished, 100,000 queued and 100,000 dead jobs every GET answers in its time, reads no table whole and pages through all.
+
+Times are of processors (the handler's and the database's), so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from api.gateway import Gateway, add_key
+from harness.million import Million
+from tidemill.domain import limits
+from tidemill.engine.dead_letters import fold
+from tidemill.http import routes
+from tidemill.store.database import Database
+
+MOST_MS = 150
+TICKS = os.sysconf("SC_CLK_TCK")
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("million")]
+
+
+@pytest.fixture(scope="module")
+def big(million: Million) -> Iterator[Gateway]:
+    key = add_key(million.dsn, million.project_id, "read", "operate", "admin", "enqueue", "work")
+    gateway = Gateway(million.dsn, project=(million.project_id, key))
+    database = Database(million.dsn)
+    while database.run(lambda store: fold(store, limit=500))["folded"]:
+        pass
+    database.close()
+    yield gateway
+    gateway.close()
+
+
+def backend_ms(pid: int) -> float:
+    """Processor time of a backend so far; of this process if the server is not of this machine."""
+    stat = Path(f"/proc/{pid}/stat")
+    fields = stat.read_text(encoding="ascii").rpartition(")")[2].split() if stat.exists() else ["0"] * 20
+    return (int(fields[11]) + int(fields[12])) * 1000 / TICKS
+
+
+def cost_ms(gateway: Gateway, path: str, query: dict[str, Any], *, times: int = 1) -> float:
+    """Processor time of one request, of handler and database together, once everything is loaded and cached."""
+
+    def ask() -> None:
+        reply = gateway.get(path, query=query)
+        assert reply.status == 200, (path, query, reply.text)
+
+    ask()
+    function = routes.function_of("GET", path)
+    conn = gateway.app(function)._dispatcher.database._conn
+    began = backend_ms(conn.info.backend_pid) + time.process_time() * 1000
+    for _ in range(times):
+        ask()
+    return (backend_ms(conn.info.backend_pid) + time.process_time() * 1000 - began) / times
+
+
+def everything(gateway: Gateway) -> dict[str, tuple[str, dict[str, Any]]]:
+    """A request per filter and per route."""
+    job_id = gateway.sql("select id::text from tidemill.jobs where phase = 'dead_letter' order by id limit 1")[0][0]
+    done_id = gateway.sql("select job_id::text from tidemill.job_executions order by job_id limit 1")[0][0]
+    group = gateway.get("/v1/dead-letters").json["items"][0]["error_group"]
+    nothing = "01900000-0000-7000-8000-0000000000ff"
+    filters: dict[str, dict[str, Any]] = {
+        "plain": {}, "200": {"limit": 200}, "queue": {"queue": "queue-3"}, "no queue": {"queue": "nothing"},
+        "type": {"job_type": "type-3"}, "no type": {"job_type": "nothing"}, "prefix": {"job_type_prefix": "type-1"},
+        "no prefix": {"job_type_prefix": "x"}, "queued": {"state": "queued"}, "scheduled": {"state": "scheduled"},
+        "retrying": {"state": "retrying"}, "running": {"state": "running"}, "completed": {"state": "completed"},
+        "dead": {"state": "dead_letter"}, "pending": {"state": "pending"}, "cancelled": {"state": "cancelled"},
+        "two states": {"state": ["completed", "queued"]}, "tag": {"tag": "tagged"}, "no tag": {"tag": "x"},
+        "any tag": {"any_tag": ["x", "y"]}, "partition": {"partition_key": "x"}, "rate class": {"rate_class": "x"},
+        "priority": {"priority": 3}, "fingerprint": {"fingerprint": "00" * 32}, "batch": {"batch_id": nothing},
+        "schedule": {"scheduled_job_id": nothing}, "worker": {"worker_id": nothing}, "principal": {"principal_id": "user-7"},
+        "correlation": {"correlation_id": "x"}, "error class": {"error_class": "Boom7"},
+        "no error class": {"error_class": "x", "state": "dead_letter"}, "error group": {"error_group": group},
+        "after": {"created_after": "2100-01-01T00:00:00Z"}, "before": {"created_before": "2000-01-01T00:00:00Z"},
+        "q": {"q": job_id}, "no q": {"q": "x"}, "oldest": {"sort": "created_at"}, "due": {"sort": "run_at"},
+        "due last": {"sort": "-run_at"}, "ended": {"sort": "finalized_at"}, "ended last": {"sort": "-finalized_at"},
+        "ended of no type": {"sort": "-finalized_at", "job_type": "x"}, "payload": {"include": "payload"},
+        "oldest of nothing": {"sort": "created_at", "job_type": "nothing", "state": "queued"},
+    }  # fmt: skip
+    found = {f"jobs: {name}": ("/v1/jobs", query) for name, query in filters.items()}
+    letters = {name: query for name, query in filters.items() if "sort" not in query}
+    found |= {f"dead letters: {name}": ("/v1/dead-letters", query) for name, query in letters.items()}
+    found |= {
+        f"groups: {name}": ("/v1/dead-letters", {"group_by": "error", **filters[name]}) for name in ("plain", "queue", "type", "no type")
+    }
+    found |= {"dead letters: oldest": ("/v1/dead-letters", {"sort": "moved_at"}), "snapshot": ("/v1/snapshot", {}),
+              "snapshot: far": ("/v1/snapshot", {"enqueued_page": 25, "completed_page": 25, "failed_page": 25, "per_page": 100}),
+              "changes": ("/v1/changes", {"since": gateway.get("/v1/changes").json["cursor"]})}  # fmt: skip
+    named = {"{name}": "queue-3"}
+    for route in routes.TABLE:
+        if route.method != "GET" or route.scopes is None or route.path in ("/v1/jobs", "/v1/dead-letters", "/v1/changes"):
+            continue
+        path = route.path
+        if path.startswith("/v1/jobs/{id}"):
+            for about, one in (("dead", job_id), ("done", done_id)):
+                found[f"{path} {about}"] = (path.replace("{id}", one), {})
+        elif path == "/v1/projects/{id}/api-keys":
+            found[path] = (path.replace("{id}", gateway.project_id), {})
+        elif path.startswith("/v1/queues/{name}"):
+            found[path] = (path.replace("{name}", named["{name}"]), {})
+        elif "{" not in path:
+            found[path] = (path, {})
+    return found
+
+
+def test_every_get_answers_in_its_time_and_none_reads_the_jobs_whole(big: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    with psycopg.connect(big.dsn, autocommit=True) as conn:
+        looks = (
+            "select relname, seq_scan from pg_stat_user_tables where relname = any(array['jobs', 'job_executions', 'dead_letter_queue'])"
+        )
+        wanted = everything(big)
+        for database in big.databases:
+            database.close()
+        conn.execute("select pg_stat_force_next_flush()")
+        before = dict(conn.execute(looks).fetchall())
+        costs = {name: cost_ms(big, path, query) for name, (path, query) in wanted.items() if path != "/v1/openapi.json"}
+        for database in big.databases:
+            database.close()  # their counters arrive when they end
+        for _ in range(1_000):
+            if not conn.execute(
+                "select 1 from pg_stat_activity where application_name = 'tidemill' and datname = current_database()"
+            ).fetchall():
+                break
+        after = dict(conn.execute(looks).fetchall())
+    with capsys.disabled():
+        slowest = sorted(costs.items(), key=lambda item: -item[1])[:8]
+        print("\n" + ", ".join(f"{name} {cost:.0f} ms" for name, cost in slowest), end=" ")
+    assert after == before
+    assert {name: cost for name, cost in costs.items() if cost > MOST_MS} == {}
+
+
+def test_paging_through_a_hundred_thousand_gives_each_once_while_jobs_move(big: Gateway, million: Million) -> None:
+    """Dead jobs of one type, every twentieth of 100,000."""
+    query: dict[str, Any] = {"job_type": "type-7", "state": "dead_letter", "limit": 200}
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    pages = 0
+    while True:
+        reply = big.get("/v1/jobs", query=query | cursor)
+        seen += [job["id"] for job in reply.json["items"]]
+        pages += 1
+        if pages == 3:
+            newer = big.enqueue("type-7", queue="queue-7")
+        if reply.json["next_cursor"] is None:
+            break
+        cursor = {"cursor": reply.json["next_cursor"]}
+    try:
+        assert len(seen) == len(set(seen)) == million.dead // 20
+        assert newer not in seen
+        assert pages <= million.dead // 20 // 200 + million.dead // limits.SCAN_ROWS + 2
+    finally:
+        assert big.request("DELETE", f"/v1/jobs/{newer}").status == 204
