@@ -612,6 +612,12 @@ begin
                                 and (p_job_types is null or j.job_type = any(p_job_types)) and not (j.job_type = any(v_types)))))
                         order by c.run_at, c.job_id limit w.n for update skip locked) d))
                 returning e.lane, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
+            ), aside as materialized (
+                -- of what was taken, the quarantined: not leased
+                select case when exists (select 1 from tidemill.quarantine x where x.project_id = v_queue.project_id and x.is_quarantined)
+                            then tidemill.set_aside(v_queue.project_id, array_agg(t.job_id), array_agg(t.attempt_count), array_agg(t.fence),
+                                                    'moving', v_now) end as ids
+                from taken t
             ), leased as (
                 insert into tidemill.job_leases (
                     job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
@@ -623,6 +629,7 @@ begin
                 from taken t
                 cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
                 left join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = t.lane and l.priority = t.priority
+                where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
                 returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at
             ), begun as (
                 delete from tidemill.unique_holds h
@@ -678,6 +685,10 @@ begin
     end if;
 end $$;
 
+CREATE FUNCTION tidemill.is_retry_policy(policy jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((jsonb_typeof(policy) = 'object'::text) AND ((policy - ARRAY['strategy'::text, 'base_delay_ms'::text, 'multiplier'::text, 'max_delay_ms'::text, 'max_attempts'::text, 'jitter'::text]) = '{}'::jsonb) AND COALESCE(((policy ->> 'strategy'::text) = ANY (ARRAY['fixed'::text, 'linear'::text, 'exponential'::text])), true) AND CASE COALESCE(jsonb_typeof((policy -> 'base_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'base_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'base_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'max_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_attempts'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_attempts'::text) ~ '^\d{1,4}$'::text) AND ((((policy ->> 'max_attempts'::text))::integer >= 1) AND (((policy ->> 'max_attempts'::text))::integer <= 1000))) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'multiplier'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN ((((policy ->> 'multiplier'::text))::numeric >= (1)::numeric) AND (((policy ->> 'multiplier'::text))::numeric <= (100)::numeric)) ELSE false END AND (COALESCE(jsonb_typeof((policy -> 'jitter'::text)), 'null'::text) = ANY (ARRAY['boolean'::text, 'null'::text])));
+
 CREATE TABLE tidemill.job_queue_entries (
     queue_id uuid NOT NULL,
     lane bigint DEFAULT 0 NOT NULL,
@@ -690,6 +701,107 @@ CREATE TABLE tidemill.job_queue_entries (
     weight integer
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
+CREATE TABLE tidemill.jobs (
+    id uuid NOT NULL,
+    project_id uuid NOT NULL,
+    queue_id uuid NOT NULL,
+    scheduled_job_id uuid,
+    scheduled_for timestamp with time zone,
+    batch_id uuid,
+    job_type tidemill.name NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    schema_version integer,
+    priority smallint DEFAULT 0 NOT NULL,
+    phase tidemill.job_phase NOT NULL,
+    is_held boolean DEFAULT false NOT NULL,
+    run_at timestamp with time zone NOT NULL,
+    idempotency_key text,
+    unique_key bytea,
+    unique_window tidemill.unique_window,
+    unique_until timestamp with time zone,
+    retry_policy_id uuid,
+    retry_policy jsonb,
+    max_attempts_override integer,
+    attempt_count integer DEFAULT 0 NOT NULL,
+    fence bigint DEFAULT 0 NOT NULL,
+    crash_count integer DEFAULT 0 NOT NULL,
+    timeout_ms bigint,
+    concurrency_key text,
+    concurrency_limit integer,
+    partition_key text,
+    weight integer DEFAULT 1 NOT NULL,
+    rate_class tidemill.name,
+    sticky_worker text,
+    lane bigint DEFAULT 0 NOT NULL,
+    fingerprint bytea,
+    headers jsonb,
+    tags text[],
+    principal_id text,
+    correlation_id text,
+    traceparent text,
+    tracestate text,
+    trace_id text,
+    on_parent_failure tidemill.parent_failure_rule,
+    pending_parents integer DEFAULT 0 NOT NULL,
+    has_children boolean DEFAULT false NOT NULL,
+    progress_current bigint,
+    progress_total bigint,
+    progress_message text,
+    checkpoint jsonb,
+    checkpoint_cursor text,
+    output jsonb,
+    error_class text,
+    error_message text,
+    final_reason text,
+    retention_ms bigint,
+    retention_until timestamp with time zone,
+    finalized_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT jobs_attempt_count_check CHECK (((attempt_count >= 0) AND (attempt_count <= 1000))),
+    CONSTRAINT jobs_checkpoint_cursor_check CHECK ((length(checkpoint_cursor) <= 1000)),
+    CONSTRAINT jobs_concurrency_columns CHECK (((concurrency_key IS NULL) OR (concurrency_limit IS NOT NULL))),
+    CONSTRAINT jobs_concurrency_key_check CHECK ((length(concurrency_key) <= 255)),
+    CONSTRAINT jobs_concurrency_limit_check CHECK (((concurrency_limit >= 1) AND (concurrency_limit <= 1000000))),
+    CONSTRAINT jobs_correlation_id_check CHECK ((length(correlation_id) <= 255)),
+    CONSTRAINT jobs_crash_count_check CHECK ((crash_count >= 0)),
+    CONSTRAINT jobs_error_class_check CHECK ((length(error_class) <= 200)),
+    CONSTRAINT jobs_error_message_check CHECK ((length(error_message) <= 8192)),
+    CONSTRAINT jobs_fence_check CHECK ((fence >= 0)),
+    CONSTRAINT jobs_final_columns CHECK (((phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'dead_letter'::tidemill.job_phase])) = (finalized_at IS NOT NULL))),
+    CONSTRAINT jobs_final_reason_check CHECK ((length(final_reason) <= 200)),
+    CONSTRAINT jobs_fingerprint_check CHECK ((length(fingerprint) = 32)),
+    CONSTRAINT jobs_headers_check CHECK ((octet_length((headers)::text) <= 16384)),
+    CONSTRAINT jobs_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
+    CONSTRAINT jobs_max_attempts_override_check CHECK (((max_attempts_override >= 1) AND (max_attempts_override <= 1000))),
+    CONSTRAINT jobs_partition_key_check CHECK (((length(partition_key) >= 1) AND (length(partition_key) <= 255))),
+    CONSTRAINT jobs_pending_parents_check CHECK ((pending_parents >= 0)),
+    CONSTRAINT jobs_principal_id_check CHECK ((length(principal_id) <= 255)),
+    CONSTRAINT jobs_progress_message_check CHECK ((length(progress_message) <= 1000)),
+    CONSTRAINT jobs_retention_ms_check CHECK (((retention_ms >= 0) AND (retention_ms <= '315360000000'::bigint))),
+    CONSTRAINT jobs_retry_policy_check CHECK (tidemill.is_retry_policy(retry_policy)),
+    CONSTRAINT jobs_sticky_worker_check CHECK (((length(sticky_worker) >= 1) AND (length(sticky_worker) <= 200))),
+    CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) >= 1) AND (cardinality(tags) <= 20))),
+    CONSTRAINT jobs_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 43200000))),
+    CONSTRAINT jobs_trace_id_check CHECK ((length(trace_id) <= 64)),
+    CONSTRAINT jobs_traceparent_check CHECK ((length(traceparent) <= 255)),
+    CONSTRAINT jobs_tracestate_check CHECK ((length(tracestate) <= 512)),
+    CONSTRAINT jobs_ttl_columns CHECK (((NOT (unique_window IS DISTINCT FROM 'ttl'::tidemill.unique_window)) = (unique_until IS NOT NULL))),
+    CONSTRAINT jobs_unique_columns CHECK (((unique_key IS NULL) = (unique_window IS NULL))),
+    CONSTRAINT jobs_unique_key_check CHECK ((length(unique_key) = 32)),
+    CONSTRAINT jobs_waiting_reason CHECK (((phase = 'waiting'::tidemill.job_phase) OR ((pending_parents = 0) AND (NOT is_held)) OR (phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'quarantined'::tidemill.job_phase])))),
+    CONSTRAINT jobs_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
+)
+WITH (fillfactor='95', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.1');
+
+CREATE FUNCTION tidemill.drop_entries(p_ids uuid[]) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+ DELETE FROM tidemill.job_queue_entries e
+    USING tidemill.jobs j
+   WHERE ((j.id = ANY (drop_entries.p_ids)) AND (e.queue_id = j.queue_id) AND (e.lane = j.lane) AND (e.priority = j.priority) AND (e.run_at = j.run_at) AND (e.job_id = j.id));
+END;
 
 CREATE TABLE tidemill.queue_lanes (
     queue_id uuid NOT NULL,
@@ -944,6 +1056,9 @@ begin
         from born b;
     end if;
 
+    if v_born is not null and exists (select 1 from tidemill.quarantine x where x.project_id = p_project_id and x.is_quarantined) then
+        v_states := tidemill.set_aside_born(p_project_id, v_born, v_states, v_now);
+    end if;
     if v_is_new_level and v_born is not null then
         insert into tidemill.queue_levels (queue_id, priority)
         select distinct j.queue_id, j.priority
@@ -1001,6 +1116,11 @@ CREATE FUNCTION tidemill.error_group(error_class text, message text) RETURNS byt
 CREATE FUNCTION tidemill.fill_lock(queue_id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended((queue_id)::text, (4242)::bigint);
+
+CREATE FUNCTION tidemill.fingerprint(job_type text, payload jsonb) RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN sha256(convert_to(((job_type || '
+'::text) || (payload)::text), 'UTF8'::name));
 
 CREATE TABLE tidemill.lane_news (
     id bigint NOT NULL,
@@ -1075,10 +1195,6 @@ begin
     end if;
     return given::timestamptz;
 end $_$;
-
-CREATE FUNCTION tidemill.is_retry_policy(policy jsonb) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ((jsonb_typeof(policy) = 'object'::text) AND ((policy - ARRAY['strategy'::text, 'base_delay_ms'::text, 'multiplier'::text, 'max_delay_ms'::text, 'max_attempts'::text, 'jitter'::text]) = '{}'::jsonb) AND COALESCE(((policy ->> 'strategy'::text) = ANY (ARRAY['fixed'::text, 'linear'::text, 'exponential'::text])), true) AND CASE COALESCE(jsonb_typeof((policy -> 'base_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'base_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'base_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_delay_ms'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_delay_ms'::text) ~ '^\d{1,10}$'::text) AND (((policy ->> 'max_delay_ms'::text))::bigint <= '2678400000'::bigint)) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'max_attempts'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN (((policy ->> 'max_attempts'::text) ~ '^\d{1,4}$'::text) AND ((((policy ->> 'max_attempts'::text))::integer >= 1) AND (((policy ->> 'max_attempts'::text))::integer <= 1000))) ELSE false END AND CASE COALESCE(jsonb_typeof((policy -> 'multiplier'::text)), 'null'::text) WHEN 'null'::text THEN true WHEN 'number'::text THEN ((((policy ->> 'multiplier'::text))::numeric >= (1)::numeric) AND (((policy ->> 'multiplier'::text))::numeric <= (100)::numeric)) ELSE false END AND (COALESCE(jsonb_typeof((policy -> 'jitter'::text)), 'null'::text) = ANY (ARRAY['boolean'::text, 'null'::text])));
 
 CREATE FUNCTION tidemill.is_whole(given jsonb, low numeric, high numeric) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1182,99 +1298,6 @@ CREATE FUNCTION tidemill.job_refusals(p_project_id uuid, p_jobs jsonb, p_ids uui
     from checked c
 $$;
 
-CREATE TABLE tidemill.jobs (
-    id uuid NOT NULL,
-    project_id uuid NOT NULL,
-    queue_id uuid NOT NULL,
-    scheduled_job_id uuid,
-    scheduled_for timestamp with time zone,
-    batch_id uuid,
-    job_type tidemill.name NOT NULL,
-    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
-    schema_version integer,
-    priority smallint DEFAULT 0 NOT NULL,
-    phase tidemill.job_phase NOT NULL,
-    is_held boolean DEFAULT false NOT NULL,
-    run_at timestamp with time zone NOT NULL,
-    idempotency_key text,
-    unique_key bytea,
-    unique_window tidemill.unique_window,
-    unique_until timestamp with time zone,
-    retry_policy_id uuid,
-    retry_policy jsonb,
-    max_attempts_override integer,
-    attempt_count integer DEFAULT 0 NOT NULL,
-    fence bigint DEFAULT 0 NOT NULL,
-    crash_count integer DEFAULT 0 NOT NULL,
-    timeout_ms bigint,
-    concurrency_key text,
-    concurrency_limit integer,
-    partition_key text,
-    weight integer DEFAULT 1 NOT NULL,
-    rate_class tidemill.name,
-    sticky_worker text,
-    lane bigint DEFAULT 0 NOT NULL,
-    fingerprint bytea,
-    headers jsonb,
-    tags text[],
-    principal_id text,
-    correlation_id text,
-    traceparent text,
-    tracestate text,
-    trace_id text,
-    on_parent_failure tidemill.parent_failure_rule,
-    pending_parents integer DEFAULT 0 NOT NULL,
-    has_children boolean DEFAULT false NOT NULL,
-    progress_current bigint,
-    progress_total bigint,
-    progress_message text,
-    checkpoint jsonb,
-    checkpoint_cursor text,
-    output jsonb,
-    error_class text,
-    error_message text,
-    final_reason text,
-    retention_ms bigint,
-    retention_until timestamp with time zone,
-    finalized_at timestamp with time zone,
-    created_at timestamp with time zone NOT NULL,
-    updated_at timestamp with time zone NOT NULL,
-    CONSTRAINT jobs_attempt_count_check CHECK (((attempt_count >= 0) AND (attempt_count <= 1000))),
-    CONSTRAINT jobs_checkpoint_cursor_check CHECK ((length(checkpoint_cursor) <= 1000)),
-    CONSTRAINT jobs_concurrency_columns CHECK (((concurrency_key IS NULL) OR (concurrency_limit IS NOT NULL))),
-    CONSTRAINT jobs_concurrency_key_check CHECK ((length(concurrency_key) <= 255)),
-    CONSTRAINT jobs_concurrency_limit_check CHECK (((concurrency_limit >= 1) AND (concurrency_limit <= 1000000))),
-    CONSTRAINT jobs_correlation_id_check CHECK ((length(correlation_id) <= 255)),
-    CONSTRAINT jobs_crash_count_check CHECK ((crash_count >= 0)),
-    CONSTRAINT jobs_error_class_check CHECK ((length(error_class) <= 200)),
-    CONSTRAINT jobs_error_message_check CHECK ((length(error_message) <= 8192)),
-    CONSTRAINT jobs_fence_check CHECK ((fence >= 0)),
-    CONSTRAINT jobs_final_columns CHECK (((phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'dead_letter'::tidemill.job_phase])) = (finalized_at IS NOT NULL))),
-    CONSTRAINT jobs_final_reason_check CHECK ((length(final_reason) <= 200)),
-    CONSTRAINT jobs_fingerprint_check CHECK ((length(fingerprint) = 32)),
-    CONSTRAINT jobs_headers_check CHECK ((octet_length((headers)::text) <= 16384)),
-    CONSTRAINT jobs_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 255))),
-    CONSTRAINT jobs_max_attempts_override_check CHECK (((max_attempts_override >= 1) AND (max_attempts_override <= 1000))),
-    CONSTRAINT jobs_partition_key_check CHECK (((length(partition_key) >= 1) AND (length(partition_key) <= 255))),
-    CONSTRAINT jobs_pending_parents_check CHECK ((pending_parents >= 0)),
-    CONSTRAINT jobs_principal_id_check CHECK ((length(principal_id) <= 255)),
-    CONSTRAINT jobs_progress_message_check CHECK ((length(progress_message) <= 1000)),
-    CONSTRAINT jobs_retention_ms_check CHECK (((retention_ms >= 0) AND (retention_ms <= '315360000000'::bigint))),
-    CONSTRAINT jobs_retry_policy_check CHECK (tidemill.is_retry_policy(retry_policy)),
-    CONSTRAINT jobs_sticky_worker_check CHECK (((length(sticky_worker) >= 1) AND (length(sticky_worker) <= 200))),
-    CONSTRAINT jobs_tags_check CHECK (((cardinality(tags) >= 1) AND (cardinality(tags) <= 20))),
-    CONSTRAINT jobs_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 43200000))),
-    CONSTRAINT jobs_trace_id_check CHECK ((length(trace_id) <= 64)),
-    CONSTRAINT jobs_traceparent_check CHECK ((length(traceparent) <= 255)),
-    CONSTRAINT jobs_tracestate_check CHECK ((length(tracestate) <= 512)),
-    CONSTRAINT jobs_ttl_columns CHECK (((NOT (unique_window IS DISTINCT FROM 'ttl'::tidemill.unique_window)) = (unique_until IS NOT NULL))),
-    CONSTRAINT jobs_unique_columns CHECK (((unique_key IS NULL) = (unique_window IS NULL))),
-    CONSTRAINT jobs_unique_key_check CHECK ((length(unique_key) = 32)),
-    CONSTRAINT jobs_waiting_reason CHECK (((phase = 'waiting'::tidemill.job_phase) OR ((pending_parents = 0) AND (NOT is_held)) OR (phase = ANY (ARRAY['cancelled'::tidemill.job_phase, 'quarantined'::tidemill.job_phase])))),
-    CONSTRAINT jobs_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
-)
-WITH (fillfactor='95', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.1');
-
 CREATE FUNCTION tidemill.job_traits(job tidemill.jobs) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (((((CASE (job).unique_window WHEN 'running'::tidemill.unique_window THEN 1 WHEN 'pending'::tidemill.unique_window THEN 2 WHEN 'ttl'::tidemill.unique_window THEN 4 ELSE 0 END | CASE WHEN ((job).batch_id IS NOT NULL) THEN 8 ELSE 0 END) | CASE WHEN ((job).retention_ms IS NOT NULL) THEN 16 ELSE 0 END) | CASE WHEN (num_nonnulls((job).concurrency_limit, (job).rate_class, (job).partition_key, (job).sticky_worker) > 0) THEN 32 ELSE 0 END) | CASE WHEN (job).has_children THEN 64 ELSE 0 END))::smallint;
@@ -1346,6 +1369,10 @@ begin
         end;
     end loop;
 end $$;
+
+CREATE FUNCTION tidemill.losses_since(losses timestamp with time zone[], now timestamp with time zone, window_ms bigint) RETURNS timestamp with time zone[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT COALESCE(array_agg(k.at ORDER BY k.at), '{}'::timestamp with time zone[]) AS "coalesce" FROM (SELECT u.at FROM unnest(losses_since.losses) u(at) WHERE (u.at > (losses_since.now - make_interval(secs => (((losses_since.window_ms)::numeric / 1000.0))::double precision))) ORDER BY u.at DESC LIMIT 1000) k);
 
 CREATE FUNCTION tidemill.mark_parents(p_project_id uuid, p_parents uuid[]) RETURNS TABLE(parent uuid, standing text)
     LANGUAGE plpgsql
@@ -1565,6 +1592,64 @@ CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer
     FROM entered e;
 END;
 
+CREATE FUNCTION tidemill.set_aside(p_project_id uuid, p_ids uuid[], p_attempts integer[], p_fences bigint[], p_phase tidemill.job_phase, p_now timestamp with time zone) RETURNS uuid[]
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_suspects uuid[];
+    v_prints bytea[];
+    v_ids uuid[];
+begin
+    select array_agg(j.id order by j.id), array_agg(j.fingerprint order by j.id) into v_suspects, v_prints
+    from unnest(p_ids) as g (id)
+    cross join lateral (
+        select i.id, tidemill.fingerprint(i.job_type, i.payload) as fingerprint from tidemill.jobs i
+        where i.id = g.id and exists (
+            select 1 from tidemill.quarantine x
+            where x.project_id = p_project_id and x.job_type = i.job_type and x.is_quarantined)
+        limit 1) j;
+    if v_suspects is null then
+        return '{}';
+    end if;
+    with held as materialized (
+        select x.fingerprint from tidemill.quarantine x
+        where x.project_id = p_project_id and x.fingerprint = any(v_prints) and x.is_quarantined
+        for key share skip locked
+    ), moved as (
+        update tidemill.jobs j
+        set phase = 'quarantined', fingerprint = s.fingerprint, final_reason = 'quarantined',
+            attempt_count = coalesce(p_attempts[array_position(p_ids, j.id)], j.attempt_count),
+            fence = coalesce(p_fences[array_position(p_ids, j.id)], j.fence),
+            updated_at = coalesce(p_now, clock_timestamp())
+        from rows from (unnest(v_suspects), unnest(v_prints)) as s (id, fingerprint)
+        join held h on h.fingerprint = s.fingerprint
+        where j.id = s.id and j.id = any(v_suspects) and j.phase in ('waiting', 'moving') and (p_phase is null or j.phase = p_phase)
+        returning j.id, j.unique_window
+    ), freed as (
+        delete from tidemill.unique_holds h
+        where h.kind = 'unique' and h.job_id = any(array(
+            select u.job_id from tidemill.unique_holds u
+            where u.kind = 'unique' and u.job_id = any(array(select m.id from moved m where m.unique_window in ('pending', 'running')))
+            order by u.key for update))
+    )
+    select array_agg(m.id) into v_ids from moved m;
+    return coalesce(v_ids, '{}');
+end $$;
+
+CREATE FUNCTION tidemill.set_aside_born(p_project_id uuid, p_ids uuid[], p_states tidemill.job_status[], p_now timestamp with time zone) RETURNS tidemill.job_status[]
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_aside uuid[] := tidemill.set_aside(p_project_id, p_ids, null, null, null, p_now);
+begin
+    if v_aside = '{}' then
+        return p_states;
+    end if;
+    perform tidemill.drop_entries(v_aside);
+    return array(select case when b.id = any(v_aside) then 'quarantined' else b.state end
+                 from unnest(p_ids, p_states) with ordinality as b (id, state, ord) order by b.ord);
+end $$;
+
 CREATE FUNCTION tidemill.stop_oldest(p_queue_id uuid, p_type_key bigint, p_waiting bigint, p_now timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1588,6 +1673,83 @@ begin
     if v_asked < p_waiting and v_job is not null then
         update tidemill.job_leases l set cancel_requested_at = p_now where l.job_id = v_job;
     end if;
+end $$;
+
+CREATE FUNCTION tidemill.sweep_quarantined(p_project_id uuid, p_fingerprint bytea, p_limit integer, p_now timestamp with time zone) RETURNS TABLE(job_id uuid, traits smallint)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_row tidemill.quarantine;
+    v_walked uuid[];
+    v_entry tidemill.job_queue_entries;  -- where the last walk over entries stopped
+    v_next jsonb;
+    v_ids uuid[];
+    v_locked uuid[];
+    v_attempts integer[];
+    v_fences bigint[];
+    v_aside uuid[];
+    v_is_pending boolean;
+begin
+    select x.* into v_row from tidemill.quarantine x
+    where x.project_id = p_project_id and x.fingerprint = p_fingerprint and x.is_quarantined and x.swept_at is null
+    for no key update skip locked;
+    if not found then
+        return;
+    end if;
+    v_is_pending := coalesce(v_row.sweep_position ? 'pending', false);
+    if v_is_pending then
+        v_walked := array(
+            select j.id from tidemill.jobs j
+            where j.project_id = p_project_id and j.phase = 'waiting' and j.id > (v_row.sweep_position ->> 'pending')::uuid
+            order by j.id limit p_limit);
+        v_next := jsonb_build_object('pending', v_walked[cardinality(v_walked)]);
+    else
+        v_entry := jsonb_populate_record(null::tidemill.job_queue_entries, v_row.sweep_position);
+        with walked as materialized (
+            select q.id as queue_id, e.lane, e.priority, e.run_at, e.job_id, row_number() over () as n
+            from (select o.id from tidemill.queues o where o.project_id = p_project_id and o.id >= coalesce(v_entry.queue_id, o.id) order by o.id) q
+            cross join lateral (
+                select c.lane, c.priority, c.run_at, c.job_id from tidemill.job_queue_entries c
+                where c.queue_id = q.id and (c.lane, c.priority, c.run_at, c.job_id) > (
+                    case when q.id = v_entry.queue_id then v_entry.lane else -1 end,
+                    case when q.id = v_entry.queue_id then v_entry.priority else (-32768)::smallint end,
+                    case when q.id = v_entry.queue_id then v_entry.run_at else '-infinity' end,
+                    case when q.id = v_entry.queue_id then v_entry.job_id else '00000000-0000-0000-0000-000000000000' end)
+                order by c.lane, c.priority, c.run_at, c.job_id limit p_limit) e
+            limit p_limit)
+        select array_agg(w.job_id), (select to_jsonb(l) - 'n' from walked l order by l.n desc limit 1) into v_walked, v_next from walked w;
+    end if;
+
+    v_ids := array(
+        select j.id from unnest(v_walked) as g (id)
+        cross join lateral (
+            select i.id, i.job_type, i.payload from tidemill.jobs i where i.id = g.id and i.job_type = v_row.job_type limit 1) j
+        where tidemill.fingerprint(j.job_type, j.payload) = p_fingerprint);
+    if v_ids <> '{}' then
+        -- locked first and looked at again in set_aside, because an edit may have changed a payload meanwhile
+        if v_is_pending then
+            v_aside := tidemill.set_aside(p_project_id, v_ids, null, null, 'waiting', p_now);
+        else
+            select array_agg(c.job_id), array_agg(c.attempt_count), array_agg(c.fence) into v_locked, v_attempts, v_fences
+            from (
+                select e.job_id, e.attempt_count, e.fence
+                from tidemill.jobs j
+                join tidemill.job_queue_entries e
+                    on e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+                where j.id = any(v_ids)
+                for update of e skip locked) c;
+            v_aside := tidemill.set_aside(p_project_id, v_locked, v_attempts, v_fences, 'moving', p_now);
+            perform tidemill.drop_entries(v_aside);
+        end if;
+    end if;
+
+    update tidemill.quarantine x
+    set sweep_position = case when coalesce(cardinality(v_walked), 0) >= p_limit then v_next
+                              when not v_is_pending then '{"pending": "00000000-0000-0000-0000-000000000000"}' end,
+        swept_at = case when v_is_pending and cardinality(v_walked) < p_limit then coalesce(p_now, clock_timestamp()) end
+    where x.project_id = p_project_id and x.fingerprint = p_fingerprint;
+    return query select j.id, tidemill.job_traits(j) from tidemill.jobs j where j.id = any(v_aside);
 end $$;
 
 CREATE FUNCTION tidemill.take_family(p_project_id uuid, p_jobs jsonb, p_ids uuid[], p_twins uuid[], p_refused integer[], OUT pending integer[], OUT fates text[], OUT faults text[], OUT edge_children integer[], OUT edge_parents uuid[], OUT edge_settled boolean[]) RETURNS record
@@ -2438,8 +2600,17 @@ CREATE TABLE tidemill.quarantine (
     first_loss_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     last_loss_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     quarantined_at timestamp with time zone,
+    recent_losses timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[] NOT NULL,
+    is_quarantined boolean DEFAULT false NOT NULL,
+    verb text,
+    "position" uuid,
+    swept_at timestamp with time zone,
+    sweep_position jsonb,
+    CONSTRAINT quarantine_began CHECK (((NOT is_quarantined) OR (quarantined_at IS NOT NULL))),
     CONSTRAINT quarantine_fingerprint_check CHECK ((length(fingerprint) = 32)),
-    CONSTRAINT quarantine_reason_check CHECK ((length(reason) <= 200))
+    CONSTRAINT quarantine_reason_check CHECK ((length(reason) <= 200)),
+    CONSTRAINT quarantine_released CHECK (((verb IS DISTINCT FROM 'release'::text) OR (NOT is_quarantined))),
+    CONSTRAINT quarantine_verbs CHECK ((verb = ANY (ARRAY['release'::text, 'discard'::text])))
 );
 
 CREATE TABLE tidemill.queue_counters (
@@ -2936,6 +3107,14 @@ CREATE INDEX operations_over ON tidemill.operations USING btree (updated_at) WHE
 CREATE INDEX operations_undoing ON tidemill.operations USING btree (updated_at) WHERE ((undo_at IS NOT NULL) AND (undone_at IS NULL));
 
 CREATE INDEX organization_members_by_user ON tidemill.organization_members USING btree (user_id);
+
+CREATE INDEX quarantine_counting ON tidemill.quarantine USING btree (last_loss_at) WHERE (quarantined_at IS NULL);
+
+CREATE INDEX quarantine_in_force ON tidemill.quarantine USING btree (project_id, job_type) WHERE is_quarantined;
+
+CREATE INDEX quarantine_listed ON tidemill.quarantine USING btree (project_id, quarantined_at, fingerprint) WHERE (quarantined_at IS NOT NULL);
+
+CREATE INDEX quarantine_open ON tidemill.quarantine USING btree (last_loss_at) WHERE ((verb IS NOT NULL) OR (is_quarantined AND (swept_at IS NULL)));
 
 CREATE INDEX queue_counters_by_minute ON tidemill.queue_counters USING btree (minute);
 

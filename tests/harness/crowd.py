@@ -47,7 +47,7 @@ def found(conn: Connection) -> None:
     """A project with one queue."""
     conn.execute("insert into tidemill.organizations (id, name, slug) values (%s, 'o', 'o')", [PROJECT])
     conn.execute("insert into tidemill.projects (id, org_id, name) values (%s, %s, 'p')", [PROJECT, PROJECT])
-    conn.execute("insert into tidemill.queues (id, project_id, name) values (%s, %s, 'default')", [QUEUE, PROJECT])
+    conn.execute("insert into tidemill.queues (id, project_id, name, quarantine_after) values (%s, %s, 'default', 1000)", [QUEUE, PROJECT])
     conn.execute("insert into tidemill.queue_levels (queue_id, priority) values (%s, 0)", [QUEUE])
 
 

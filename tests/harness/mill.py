@@ -124,8 +124,8 @@ class Mill:
         return 0.5
 
     def queue(self, name: str, **columns: Any) -> str:
-        """Makes a queue; its id."""
-        return self._named("queues", name, columns)
+        """Makes a queue; its id. It quarantines nothing unless it is told when."""
+        return self._named("queues", name, {"quarantine_after": 1_000, **columns})
 
     def policy(self, name: str, **columns: Any) -> str:
         """Makes a retry policy; its id."""
@@ -258,11 +258,11 @@ class Mill:
 
 
 def found_project(conn: Connection[Any], name: str = "p") -> str:
-    """A project with a queue `default`; its id."""
+    """A project with a queue `default` that quarantines nothing; its id."""
     row = conn.execute(
         "with o as (insert into tidemill.organizations (id, name, slug) values (gen_random_uuid(), 'o', %(n)s) returning id),"
         " p as (insert into tidemill.projects (id, org_id, name) select gen_random_uuid(), id, %(n)s from o returning id),"
-        " q as (insert into tidemill.queues (id, project_id, name) select gen_random_uuid(), id, 'default' from p)"
+        " q as (insert into tidemill.queues (id, project_id, name, quarantine_after) select gen_random_uuid(), id, 'default', 1000 from p)"
         " select id::text from p",
         {"n": name},
     ).fetchone()

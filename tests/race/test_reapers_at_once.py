@@ -11,7 +11,7 @@ from tidemill.engine.tick import tick
 
 def lapsed(mill: Mill, count: int) -> list[str]:
     """Jobs whose worker is gone and whose lease has run out."""
-    mill.enqueue_all([{"retry_policy": FIXED}] * count)
+    mill.enqueue_all([{"retry_policy": FIXED, "payload": n} for n in range(count)])  # of fingerprints of their own
     ids = []
     while jobs := mill.claim(500):
         ids += [job.job_id for job in jobs]

@@ -59,7 +59,7 @@ PUBLISHED = {
         }.items()
     },
     ("dead_letter", "retry"): "queued",
-    ("quarantined", "release_quarantined"): "queued",
+    ("quarantined", "release_quarantined"): "queued scheduled pending cancelled",
     ("quarantined", "discard"): "cancelled",
     ("quarantined", "cancel"): "cancelled",
     ("quarantined", "force_cancel"): "cancelled",
@@ -121,7 +121,7 @@ attempts = st.builds(
     max_attempts=st.integers(1, 1_000),
     cancel_requested=st.booleans(),
     crash_count=st.integers(0, 2_000),
-    quarantine_after=st.none() | st.integers(1, 1_000),
+    is_quarantined=st.booleans(),
     has_rate_class=st.booleans(),
 )
 reports = st.builds(
@@ -162,7 +162,7 @@ def test_decide_keeps_to_the_table_and_to_the_counts(report: Report, attempt: At
 def test_a_failed_attempt_is_retried_exactly_while_attempts_remain(
     attempt: Attempt, policy: RetryPolicy, roll: float, event: Event
 ) -> None:
-    attempt = replace(attempt, cancel_requested=False, quarantine_after=None)
+    attempt = replace(attempt, cancel_requested=False, is_quarantined=False)
     step = decide(Report(event), attempt, policy, roll=roll)
     assert step.to is (State.SCHEDULED if attempt.number < attempt.max_attempts else State.DEAD_LETTER)
     if step.to is State.SCHEDULED:
@@ -194,9 +194,9 @@ def test_the_history_says_what_happened_even_where_a_cancel_decides(event: Event
         (Report(Event.CRASH), Attempt(3, 3), State.DEAD_LETTER, "attempts_exhausted"),
         (Report(Event.LEASE_EXPIRED), Attempt(3, 3), State.DEAD_LETTER, "lease_expired"),
         (Report(Event.FAIL, retryable=False), Attempt(1, 3), State.DEAD_LETTER, "not_retryable"),
-        (Report(Event.CRASH), Attempt(1, 3, crash_count=2, quarantine_after=3), State.QUARANTINED, "crash"),
-        (Report(Event.LEASE_EXPIRED), Attempt(3, 3, crash_count=2, quarantine_after=3), State.QUARANTINED, "lease_expired"),
-        (Report(Event.FAIL), Attempt(1, 3, crash_count=9, quarantine_after=3), State.SCHEDULED, None),
+        (Report(Event.CRASH), Attempt(1, 3, crash_count=2, is_quarantined=True), State.QUARANTINED, "crash"),
+        (Report(Event.LEASE_EXPIRED), Attempt(3, 3, crash_count=2, is_quarantined=True), State.QUARANTINED, "lease_expired"),
+        (Report(Event.FAIL), Attempt(1, 3, crash_count=9, is_quarantined=True), State.SCHEDULED, None),
         (Report(Event.FAIL, retryable=False), Attempt(1, 3, cancel_requested=True), State.CANCELLED, "cancel_requested"),
         (Report(Event.SNOOZE, delay_ms=7), Attempt(3, 3), State.SCHEDULED, None),
         (Report(Event.RELEASE), Attempt(3, 3), State.QUEUED, None),

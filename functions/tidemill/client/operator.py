@@ -46,6 +46,22 @@ class OperatorCalls:
         """Removes an empty queue; QueueNotEmpty otherwise."""
         self._send("DELETE", _named("queues", name))
 
+    def list_quarantine(self) -> Iterator[Thing]:
+        """The quarantined fingerprints, the newest first, page by page as they are asked for."""
+        return self._pages("/v1/quarantine", {})
+
+    def get_quarantine(self, fingerprint: str) -> Thing:
+        """One quarantined fingerprint. NotFound."""
+        return self._thing("GET", _named("quarantine", fingerprint))
+
+    def release_quarantine(self, fingerprint: str) -> Thing:
+        """Ends the quarantine: its jobs go back (`moved` at once, the rest in the scheduler's passes). NotFound."""
+        return self._thing("POST", _named("quarantine", fingerprint, "release"), {})
+
+    def discard_quarantine(self, fingerprint: str) -> Thing:
+        """Cancels the jobs that are set aside; later ones are still set aside. NotFound."""
+        return self._thing("POST", _named("quarantine", fingerprint, "discard"), {})
+
     def list_retry_policies(self) -> list[Thing]:
         """All named retry policies of the project."""
         return list(self._pages("/v1/retry-policies", {}))

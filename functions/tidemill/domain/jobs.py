@@ -138,6 +138,7 @@ class Move:
     failure: Failure | None = None
     exit_code: int | None = None
     digest: int | None = None
+    fingerprint: str | None = None
 
 
 class BatchCount(NamedTuple):

@@ -81,7 +81,7 @@ TABLE: Final[Mapping[tuple[State, Event], frozenset[State]]] = MappingProxyType(
         **{(s, E.CANCEL): frozenset({S.CANCELLED}) for s in WAITING},
         **{(s, E.QUARANTINE): frozenset({S.QUARANTINED}) for s in WAITING},
         (S.DEAD_LETTER, E.RETRY): frozenset({S.QUEUED}),
-        (S.QUARANTINED, E.RELEASE_QUARANTINED): frozenset({S.QUEUED}),
+        (S.QUARANTINED, E.RELEASE_QUARANTINED): frozenset({S.QUEUED, S.SCHEDULED, S.PENDING, S.CANCELLED}),
         (S.QUARANTINED, E.DISCARD): frozenset({S.CANCELLED}),
         **{(S.QUARANTINED, e): frozenset({S.CANCELLED}) for e in (E.CANCEL, E.FORCE_CANCEL)},
         # only the undo of the bulk operation that cancelled it (docs/adr)
@@ -153,13 +153,15 @@ _STATUS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The attempt that ends: its 1-based number, the bound, whether a cancel was asked, and the losses before it."""
+    """The attempt that ends: its 1-based number, the bound, whether a cancel was asked, the losses before it, and whether its fingerprint
+    is quarantined (with this loss, or before).
+    """
 
     number: int
     max_attempts: int
     cancel_requested: bool = False
     crash_count: int = 0
-    quarantine_after: int | None = None
+    is_quarantined: bool = False
     has_rate_class: bool = False
 
 
@@ -213,7 +215,7 @@ def decide(report: Report, attempt: Attempt, policy: backoff.RetryPolicy, *, rol
         return move(S.SCHEDULED, delay_ms=report.delay_ms)
     if event is E.RELEASE:
         return move(S.QUEUED)
-    if lost and attempt.quarantine_after is not None and crashes >= attempt.quarantine_after:
+    if lost and attempt.is_quarantined:
         return move(S.QUARANTINED, reason=event.value)
     if not report.retryable:
         return move(S.DEAD_LETTER, reason="not_retryable")

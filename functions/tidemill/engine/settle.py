@@ -9,8 +9,10 @@ from typing import cast
 
 from tidemill.domain import transitions
 from tidemill.domain.jobs import Ack, AckResult, Lease, Leased, Move
+from tidemill.domain.losses import Counted, Loss
 from tidemill.domain.transitions import FINAL, Attempt, Event, Report, State
 from tidemill.engine.family import BATCH, CHILDREN, End, after_end
+from tidemill.engine.losses import count_losses, isolate
 from tidemill.ports import Rolls, SettleStore
 
 
@@ -50,8 +52,11 @@ def settle(store: SettleStore, acks: Sequence[Ack], *, roll: Rolls, now: datetim
 
 def end_leased(store: SettleStore, leased: Sequence[Leased], event: Event, *, roll: Rolls, now: datetime | None = None) -> dict[str, State]:
     """Ends locked leases all the same way (lease expired, released, force cancelled); job id → new state. Within a transaction."""
-    moves = [Move(item.lease, _decide(item, Report(event), roll)) for item in leased]
+    lost = [Loss(item.lease.job_id, event.value) for item in leased if event is Event.LEASE_EXPIRED and not item.cancel_requested]
+    counted = count_losses(store, lost, now=now)
+    moves = [_moved(item, Report(event), counted, roll) for item in leased]
     ends = [End(job_id, *how) for job_id, how in store.settle(moves, now=now).items()] if moves else []
+    isolate(store, counted.values(), now=now)
     _tell(store, ends, now)
     return {end.job_id: end.state for end in ends}
 
@@ -69,14 +74,12 @@ def _complete(store: SettleStore, acks: Mapping[tuple[str, str], Ack], now: date
 def _move(
     store: SettleStore, acks: Mapping[tuple[str, str], Ack], leased: Sequence[Leased], roll: Rolls, now: datetime | None
 ) -> dict[Lease, End]:
-    moves = []
-    for item in leased:
-        ack = acks[item.lease]
-        if ack.event is Event.COMPLETE:
-            continue
-        report = Report(ack.event, ack.retryable, ack.retry_delay_ms, ack.delay_ms, ack.throttle_ms)
-        moves.append(Move(item.lease, _decide(item, report, roll), ack.failure, ack.exit_code, ack.digest))
+    ours = [(item, acks[item.lease]) for item in leased if acks[item.lease].event is not Event.COMPLETE]
+    crashed = [Loss(a.job_id, a.event.value, a.exit_code) for item, a in ours if a.event is Event.CRASH and not item.cancel_requested]
+    counted = count_losses(store, crashed, now=now)
+    moves = [_moved(i, Report(a.event, a.retryable, a.retry_delay_ms, a.delay_ms, a.throttle_ms), counted, roll, a) for i, a in ours]
     states = store.settle(moves, now=now) if moves else {}
+    isolate(store, counted.values(), now=now)
     throttled = [(item.lease.job_id, ms) for item in leased if item.has_rate_class and (ms := acks[item.lease].throttle_ms) is not None]
     if throttled:
         store.close_rate_classes(throttled, now=now)
@@ -89,6 +92,12 @@ def _tell(store: SettleStore, ends: Iterable[End], now: datetime | None) -> None
         after_end(store, gone, now=now)
 
 
-def _decide(item: Leased, report: Report, roll: Rolls) -> transitions.Transition:
-    attempt = Attempt(item.attempt, item.max_attempts, item.cancel_requested, item.crash_count, has_rate_class=item.has_rate_class)
-    return transitions.decide(report, attempt, item.policy, roll=roll())
+def _moved(item: Leased, report: Report, counted: Mapping[str, Counted], roll: Rolls, ack: Ack | None = None) -> Move:
+    loss = counted.get(item.lease.job_id)
+    is_quarantined = loss is not None and (loss.is_quarantined or loss.is_over)
+    attempt = Attempt(item.attempt, item.max_attempts, item.cancel_requested, item.crash_count, is_quarantined, item.has_rate_class)
+    step = transitions.decide(report, attempt, item.policy, roll=roll())
+    fingerprint = loss.fingerprint if loss else None
+    if ack is None:
+        return Move(item.lease, step, fingerprint=fingerprint)
+    return Move(item.lease, step, ack.failure, ack.exit_code, ack.digest, fingerprint)

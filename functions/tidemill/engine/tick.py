@@ -20,6 +20,8 @@ from tidemill.engine.number_store import NumberStore
 from tidemill.engine.operation_store import OperationStore
 from tidemill.engine.promote import promote_due
 from tidemill.engine.prune import prune
+from tidemill.engine.quarantine import sweep as sweep_quarantine
+from tidemill.engine.quarantine_store import QuarantineStore
 from tidemill.engine.reap import reap
 from tidemill.engine.schedule_store import ScheduleStore
 from tidemill.ports import Rolls, SweepStore
@@ -39,6 +41,7 @@ class TickStore(
     LimitStore,
     NumberStore,
     OperationStore,
+    QuarantineStore,
     Protocol,
 ):
     """All that a pass touches."""
@@ -65,6 +68,7 @@ def _passed(store: TickStore, roll: Rolls, clock: Clock, deadline: float, now: d
         ("fire", Firing(store, roll=roll, now=now).step, "more"),
         ("reap", lambda: _reaped(store, roll, now), "expired"),
         ("settle", lambda: sweep(store, now=now), None),
+        ("quarantine", lambda: sweep_quarantine(store, now=now), "more"),
         ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), "members"),
         ("operations", Bulk(store, clock=clock, now=now).step, "more"),
         ("errors", lambda: fold(store, limit=BATCH, now=now), "folded"),

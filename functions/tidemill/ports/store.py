@@ -30,6 +30,7 @@ from tidemill.domain.jobs import (
     Registration,
 )
 from tidemill.domain.transitions import State
+from tidemill.ports.losses import LossStore
 
 
 class Transactions(Protocol):
@@ -83,7 +84,7 @@ class FamilyStore(Transactions, Protocol):
         """Enqueues the job if it can be; a refused one says why, whatever is wrong with it, and the transaction goes on."""
 
 
-class SettleStore(FamilyStore, Protocol):
+class SettleStore(FamilyStore, LossStore, Protocol):
     """Ends attempts."""
 
     def complete(self, acks: Sequence[tuple[Lease, str | None, int]], *, now: datetime | None) -> dict[Lease, int]:

@@ -15,6 +15,7 @@ from tidemill.store.base import Adapter
 LAG: Final = timedelta(milliseconds=200)
 FULL_SCAN_EVERY_SECS: Final = 5.0
 LEVELS_KEPT: Final = 10_000
+LOOKS: Final = 20
 
 JobTypes = frozenset[str] | None
 
@@ -88,7 +89,21 @@ class Claims(Adapter):
     def _claim_plain(
         self, request: ClaimRequest, names: Sequence[str], limit: int, now: datetime | None
     ) -> tuple[list[ClaimedJob], list[tuple[str, str, bool]]]:
-        """Jobs of the queues in front of the first gated one, and the queues from there on: (id, name, gated), in order."""
+        """Jobs of the queues in front of the first gated one, and the queues from there on: (id, name, gated), in order.
+
+        Looks again, a few times, where quarantined jobs were set aside instead: others may stand behind them.
+        """
+        jobs, rest, is_aside = self._look(request, names, limit, now)
+        for _ in range(LOOKS):
+            if not is_aside or len(jobs) >= limit:
+                break
+            more, rest, is_aside = self._look(request, names, limit - len(jobs), now)
+            jobs += more
+        return jobs, rest
+
+    def _look(
+        self, request: ClaimRequest, names: Sequence[str], limit: int, now: datetime | None
+    ) -> tuple[list[ClaimedJob], list[tuple[str, str, bool]], bool]:
         job_types = frozenset(request.job_types) if request.job_types is not None else None
         queues, priorities, instants = self.watermarks.since(job_types) if now is None else ([], [], [])
         params = {
@@ -103,7 +118,9 @@ class Claims(Adapter):
         jobs = [ClaimedJob._make(row[:-1]) for row in rows if row[0] is not None]
         if now is None:
             self.watermarks.claimed(job_types, jobs)
-        return jobs, [(row[15], row[3], row[2] == "gated") for row in rows if row[0] is None]
+        rest = [row for row in rows if row[0] is None]
+        queues_left = [(row[15], row[3], row[2] == "gated") for row in rest if row[15] is not None]
+        return jobs, queues_left, len(queues_left) < len(rest)
 
     def _claim_gated(self, request: ClaimRequest, queue_id: str, limit: int, now: datetime | None) -> list[ClaimedJob]:
         rows = self._rows("transitions/claim_gated", {**_params(request, limit, now), "queue_id": queue_id})

@@ -18,6 +18,7 @@ from tidemill.store.numbers import Numbers
 from tidemill.store.operates import Operates
 from tidemill.store.operations import Operations
 from tidemill.store.partitions import Partitions
+from tidemill.store.quarantines import Quarantines
 from tidemill.store.reports import Reports
 from tidemill.store.schedules import Schedules
 from tidemill.store.sessions import Sessions
@@ -51,5 +52,6 @@ class PostgresStore(
     Sessions,
     Stats,
     Partitions,
+    Quarantines,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

@@ -84,6 +84,7 @@ def _item(move: Move) -> dict[str, Any]:
         "error_stack": failure.stack if failure else None,
         "exit_code": move.exit_code,
         "digest": move.digest,
+        "fingerprint": move.fingerprint,
     }
 
 

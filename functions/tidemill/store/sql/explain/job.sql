@@ -57,6 +57,16 @@ with job as materialized (
         order by k.last_seen_at desc limit 1000
     ) v on true
     group by w.id, w.project_id, w.sticky_worker, w.now
+), banned as materialized (
+    -- of a job that is set aside already: what it was set aside for
+    select x.is_quarantined, x.quarantined_at,
+           concat(' after ', x.losses, ' lost leases and crashes, the last at ', x.last_loss_at, ', exit code ' || x.last_exit_code) as evidence
+    from job j
+    join tidemill.quarantine x on x.project_id = j.project_id and x.fingerprint = case
+        when j.status = 'quarantined' then j.fingerprint
+        when j.status in ('pending', 'scheduled', 'queued')
+             and exists (select 1 from tidemill.quarantine o where o.project_id = j.project_id and o.job_type = j.job_type and o.is_quarantined)
+        then (select tidemill.fingerprint(p.job_type, p.payload) from tidemill.jobs p where p.id = j.id) end
 ), reasons (rank, reason, since, detail, clears_at) as (
     select 1, 'final', j.finalized_at, concat('the job is ', j.status), null::timestamptz
     from job j where j.status in ('completed', 'cancelled', 'dead_letter')
@@ -72,12 +82,16 @@ with job as materialized (
     select 5, 'schedule', j.created_at, case when j.attempt_count > 0 then concat('attempt ', j.attempt_count + 1, ' waits out its backoff') else 'its time has not come' end, j.run_at
     from waiting j where j.run_at > j.now
     union all
-    select 6, 'quarantine', j.updated_at, 'its fingerprint is quarantined: release or discard it', null from job j where j.status = 'quarantined'
+    select 6, 'queue_paused', w.queue_updated_at, concat('queue ', w.queue_name, ' is paused'), null from waiting w where w.is_paused
     union all
-    select 7, 'queue_paused', w.queue_updated_at, concat('queue ', w.queue_name, ' is paused'), null from waiting w where w.is_paused
-    union all
-    select 8, 'queue_concurrency', null, concat(l.running, ' of ', w.queue_max, ' places of queue ', w.queue_name, ' are taken'), null
+    select 7, 'queue_concurrency', null, concat(l.running, ' of ', w.queue_max, ' places of queue ', w.queue_name, ' are taken'), null
     from waiting w join queue_load l on l.id = w.id where l.running >= w.queue_max
+    union all
+    select 8, 'quarantine', coalesce(x.quarantined_at, j.updated_at),
+           concat('its fingerprint is quarantined', x.evidence, ': release or discard it'), null
+    from job j
+    left join banned x on true
+    where j.status = 'quarantined' or (x.is_quarantined and j.status in ('pending', 'scheduled', 'queued'))
     union all
     select 9, 'concurrency_key', case when w.blocked_by = 'concurrency_key' then w.blocked_since end,
            concat(cardinality(k.holders), ' of ', k.most, ' places', coalesce(' of key ' || quote_literal(w.concurrency_key), ''), ' are taken by ', array_to_string(k.holders[1:5], ', ')), null

@@ -6,8 +6,10 @@
 -- Order: queues by priority, equal ones drawn by weight (Efraimidis & Spirakis 2006: smallest -ln(u)/w first); then job
 --   priority desc, run_at, id. Levels come from queue_levels, because searching them in the index would walk dead rows.
 -- Shape: jobs are read by lateral look-ups and unique_holds by job, so that no statistics can make it a scan (docs/benchmarks.md).
--- Rows: one per claimed job, in that order; then, from the first gated queue on, one row per queue with job_id null (job_type 'gated' for a
---   gated one): they are the caller's to walk on with, by claim_gated.sql or this statement again. Locks: entries (skip locked) -> leases (insert) -> unique_holds (by key).
+-- Rows: one per claimed job, in that order; one with job_id null and job_type 'aside' if quarantined jobs were set aside instead (there may be
+--   more to claim behind them); then, from the first gated queue on, one row per queue with job_id null (job_type 'gated' for a
+--   gated one): they are the caller's to walk on with, by claim_gated.sql or this statement again.
+-- Locks: entries (skip locked) -> quarantine (key share, skip locked) -> jobs (of those set aside) -> leases (insert) -> unique_holds (by key).
 with queues as materialized (
     select q.id, q.name, q.visibility_timeout_secs, q.default_retry_policy_id,
            row_number() over (order by q.priority desc, -ln(1.0 - random()) / q.weight) as place,
@@ -49,6 +51,12 @@ with queues as materialized (
         ) c
         limit %(limit)s::integer))
     returning e.queue_id, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
+), aside as materialized (
+    -- the gate of the quarantine: asked only where the project has a quarantined fingerprint (migration 0009)
+    select case when exists (select 1 from tidemill.quarantine x where x.project_id = %(project_id)s::uuid and x.is_quarantined)
+                then tidemill.set_aside(%(project_id)s::uuid, array_agg(t.job_id), array_agg(t.attempt_count), array_agg(t.fence), 'moving',
+                                        %(now)s::timestamptz) end as ids
+    from taken t
 ), leased as (
     insert into tidemill.job_leases (
         job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
@@ -61,6 +69,7 @@ with queues as materialized (
     join queues q on q.id = t.queue_id
     cross join lateral (select coalesce(%(lease_ms)s::bigint, q.visibility_timeout_secs * 1000::bigint) as ms) m
     cross join chance n
+    where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
     returning job_id, lease_token, queue_id, attempt, fence, priority, run_at, lease_expires_at
 ), begun as (
     -- a unique key with window "pending" is free once its job begins
@@ -86,4 +95,7 @@ select null, null, case when q.gated then 'gated' end, q.name::text, null, null,
        q.id::text, null, null, q.place
 from queues q
 where q.place >= (select min(g.place) from queues g where g.gated)
+union all
+select null, null, 'aside', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0
+from aside a where a.ids <> '{}'
 order by place, priority desc, run_at, job_id

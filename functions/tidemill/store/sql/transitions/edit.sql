@@ -12,6 +12,8 @@ update tidemill.jobs j
 set payload = coalesce(%(payload)s::jsonb, j.payload),
     tags = case when %(tags)s::text[] is null then j.tags when cardinality(%(tags)s::text[]) = 0 then null else %(tags)s::text[] end,
     schema_version = coalesce(%(schema_version)s::integer, j.schema_version),
+    -- what was counted for another payload; a quarantined job keeps the fingerprint that it is released with
+    fingerprint = case when %(payload)s::jsonb is null or j.phase = 'quarantined' then j.fingerprint end,
     updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
 where j.id = %(job_id)s::uuid and j.project_id = %(project_id)s::uuid
   and (j.phase in ('waiting', 'dead_letter', 'quarantined') or j.id in (select e.job_id from entry e))

@@ -1,19 +1,19 @@
 -- Settle: ends attempts in every way but completion, as domain.transitions.decide() chose. One statement, guarded by the lease token.
 -- Parameters: job_ids uuid[]: the moves' jobs; moves jsonb: [{job_id, token, to, status, attempt_count, crash_count, delay_ms, reason, error_class, error_message,
---   error_stack, exit_code, digest}], sorted by job_id; keep integer: history rows kept per job; now timestamptz or null.
+--   error_stack, exit_code, digest, fingerprint (hex)}], sorted by job_id; keep integer: history rows kept per job; now timestamptz or null.
 -- Rows: job_id, to, traits of every lease that was ours. Locks: leases -> entries (insert) -> jobs -> executions -> unique_holds -> dead_letter_queue.
 with moves as materialized (
     select m.*
     from jsonb_to_recordset(%(moves)s::jsonb) as m (
         job_id uuid, token uuid, "to" text, status tidemill.execution_status, attempt_count integer, crash_count integer, delay_ms bigint,
-        reason text, error_class text, error_message text, error_stack text, exit_code integer, digest bigint)
+        reason text, error_class text, error_message text, error_stack text, exit_code integer, digest bigint, fingerprint text)
 ), ended as (
     delete from tidemill.job_leases l
     using moves m
     where l.job_id = m.job_id and l.lease_token = m.token and l.job_id = any(%(job_ids)s::uuid[])
     returning l.job_id, l.fence, l.lease_token, l.queue_id, l.worker_id, l.attempt, l.priority, l.traits, l.run_at, l.claimed_at, l.started_at, l.limit_key, l.type_key,
               l.weight, l.lane,
-              m."to", m.status, m.attempt_count, m.crash_count, m.reason, m.error_class, m.error_message, m.error_stack, m.exit_code, m.digest,
+              m."to", m.status, m.attempt_count, m.crash_count, m.reason, m.error_class, m.error_message, m.error_stack, m.exit_code, m.digest, m.fingerprint,
               coalesce(%(now)s::timestamptz, statement_timestamp()) as now,
               coalesce(%(now)s::timestamptz, statement_timestamp()) + make_interval(secs => m.delay_ms / 1000.0) as due_at
 ), news as (
@@ -31,6 +31,7 @@ with moves as materialized (
         attempt_count = e.attempt_count,
         fence = e.fence,
         crash_count = e.crash_count,
+        fingerprint = coalesce(decode(e.fingerprint, 'hex'), j.fingerprint),
         error_class = coalesce(e.error_class, j.error_class),
         error_message = coalesce(e.error_message, j.error_message),
         final_reason = case when e."to" in ('scheduled', 'queued') then null else e.reason end,

@@ -1,6 +1,7 @@
 -- A parent's end reaches its children: one round over at most %(limit)s edges. Parameters: parents uuid[], failed boolean[] of one length; limit integer;
 --   now timestamptz or null. A child whose last parent settled goes on (queued, or scheduled where its run_at is ahead); with a failed parent it is
---   cancelled, held or runs, by its own rule. Rows: job_id, traits, cancelled of every child that moved, then the number of edges settled in each row.
+--   cancelled, held or runs, by its own rule; a quarantined one stays where it is
+--   and is released into what this makes of it. Rows: job_id, traits, cancelled of every child that moved, then the number of edges settled in each row.
 -- Workers asleep on a queue that gets a due child are rung, at most four.
 -- Locks: dependencies -> jobs (by id) -> entries (insert) -> sleepers (skip locked) -> unique_holds.
 with ended as materialized (
@@ -27,7 +28,7 @@ with ended as materialized (
 ), children as materialized (
     select j.id, t.parents, t.any_failed
     from tally t join tidemill.jobs j on j.id = t.job_id
-    where j.phase = 'waiting'
+    where j.phase = 'waiting' or (j.phase = 'quarantined' and j.pending_parents > 0)
     order by j.id
     for update of j
 ), moved as (
@@ -37,10 +38,12 @@ with ended as materialized (
         is_held = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then false
                        else j.is_held or (c.any_failed and j.on_parent_failure = 'hold') end,
         phase = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then 'cancelled'
+                     when j.phase = 'quarantined' then 'quarantined'
                      when j.pending_parents - c.parents > 0 or j.is_held or (c.any_failed and j.on_parent_failure = 'hold') then 'waiting'
                      else 'moving' end::tidemill.job_phase,
         run_at = greatest(j.run_at, coalesce(%(now)s::timestamptz, statement_timestamp())),
-        final_reason = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then 'parent_failed' end,
+        final_reason = case when j.phase = 'quarantined' and not (c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel') then j.final_reason
+            when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then 'parent_failed' end,
         finalized_at = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel'
                             then coalesce(%(now)s::timestamptz, statement_timestamp()) end,
         retention_until = case when c.any_failed and coalesce(j.on_parent_failure, 'cancel') = 'cancel' then greatest(
@@ -48,7 +51,7 @@ with ended as materialized (
                 + make_interval(secs => coalesce(j.retention_ms, q.retention_cancelled_ms) / 1000.0), j.unique_until) end,
         updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from children c, tidemill.queues q
-    where j.id = c.id and j.phase = 'waiting' and q.id = j.queue_id
+    where j.id = c.id and j.phase in ('waiting', 'quarantined') and q.id = j.queue_id
     returning j.*, tidemill.job_traits(j) as traits
 ), news as (
     insert into tidemill.lane_news (queue_id, job_id, run_at) select m.queue_id, m.id, m.run_at from moved m where m.lane <> 0 and m.phase = 'moving'
