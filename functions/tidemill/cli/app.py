@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "workers": ("tidemill.cli.workers", "List, show and command workers"),
     "doctor": ("tidemill.cli.doctor", "Look at a database and say what is wrong with it and what to do"),
     "quarantine": ("tidemill.cli.quarantine", "List, release and discard jobs that took their workers with them"),
+    "operations": ("tidemill.cli.operations", "Retry, cancel, delete, discard or promote many jobs: plan, apply, undo"),
     "tick": ("tidemill.cli.tick", "Run one scheduler pass now"),
     "migrate": ("tidemill.cli.migrate", "Bring a database to the version of this code"),
     "demo": ("tidemill.cli.demo", "Run over a thousand real jobs through kills and restarts, and prove the totals"),

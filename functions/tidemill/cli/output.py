@@ -15,6 +15,7 @@ COLOURS: Final = {
     "completed": "green", "running": "cyan", "claimed": "cyan", "queued": "yellow", "scheduled": "blue", "pending": "blue",
     "dead_letter": "red", "quarantined": "magenta", "cancelled": "dim",
     "stale": "red", "quiet": "yellow", "draining": "yellow", "stopped": "dim", "ok": "green", "warn": "yellow", "fail": "red",
+    "planned": "blue", "applying": "cyan", "undoing": "cyan", "failed": "red", "aborted": "magenta", "undone": "dim",
 }  # fmt: skip
 PLAIN_WIDTH: Final = 200
 
@@ -75,6 +76,11 @@ def spark(counts: Sequence[int]) -> str:
     """One character per count, its height in proportion to the largest; `·` for none."""
     top = max(counts, default=0)
     return "".join("·" if count <= 0 else "▁▂▃▄▅▆▇█"[min(7, (count * 8 - 1) // top)] for count in counts)
+
+
+def instant(text: str | None) -> datetime | None:
+    """An instant as the API writes it."""
+    return datetime.fromisoformat(text) if text else None
 
 
 def age(at: datetime | None, now: datetime | None = None) -> str:

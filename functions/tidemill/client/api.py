@@ -12,6 +12,7 @@ from urllib.parse import quote
 from tidemill.client.batches import BatchCalls
 from tidemill.client.fields import JobFields, chunks, instant, job_object, job_objects, plain
 from tidemill.client.models import BulkAnswer, BulkItem, Enqueued, Execution, Job
+from tidemill.client.operations import OperationCalls
 from tidemill.client.operator import OperatorCalls
 from tidemill.client.retry import Breaker, RetryRule
 from tidemill.client.schedules import ScheduleCalls
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 KEY_PREFIX: Final = "auto:"
 
 
-class Client(OperatorCalls, ScheduleCalls, BatchCalls):
+class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls):
     """One project's queue. Thread-safe: share one among all threads; close it, or use it as a context manager.
 
     timeout: seconds for connecting and for each silence while reading. retries: further tries after the first, with

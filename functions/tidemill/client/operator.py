@@ -42,9 +42,10 @@ class OperatorCalls:
         """Ends the pause."""
         return self._thing("POST", _named("queues", name, "resume"), {})
 
-    def delete_queue(self, name: str) -> None:
-        """Removes an empty queue; QueueNotEmpty otherwise."""
-        self._send("DELETE", _named("queues", name))
+    def delete_queue(self, name: str, *, force: bool = False) -> Thing | None:
+        """Removes an empty queue; QueueNotEmpty otherwise. With `force`: the bulk operation that empties it and removes it."""
+        found: Thing | None = self._send("DELETE", _named("queues", name), params={"force": "true"} if force else None)
+        return found
 
     def list_quarantine(self) -> Iterator[Thing]:
         """The quarantined fingerprints, the newest first, page by page as they are asked for."""

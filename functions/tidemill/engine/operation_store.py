@@ -94,6 +94,9 @@ class OperationStore(SettleStore, OperateStore, Protocol):
     def move_many(self, statement: str, job_ids: Sequence[str], values: Mapping[str, Any], *, now: datetime | None) -> list[Outcome]:
         """Moves jobs by `transitions/<statement>`."""
 
+    def prune_operations(self, kept_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
+        """(operations, rows of their records) removed of those that ended at least `kept_ms` ago."""
+
     def queue_jobs(self, queue_id: str, limit: int) -> list[str]:
         """At most `limit` jobs of a queue that are not leased."""
 

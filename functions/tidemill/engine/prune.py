@@ -7,22 +7,22 @@ from datetime import datetime
 from typing import Protocol
 
 from tidemill.engine.number_store import NumberStore
+from tidemill.engine.operation_store import OperationStore
 from tidemill.ports import SweepStore
 
 STALE_WORKER_MS = 86_400_000
 BATCH_KEPT_MS = 86_400_000
-
-
+OPERATION_KEPT_MS = 30 * 86_400_000
 NUMBERS = 5_000
 
 
-class PruneStore(SweepStore, NumberStore, Protocol):
+class PruneStore(SweepStore, NumberStore, OperationStore, Protocol):
     """All that prune removes from."""
 
 
 def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
     """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, numbers,
-    refresh tokens.
+    refresh tokens, operations that ended 30 days ago with their records.
 
     A job's age counts from its end, per final state; a job that has not ended is never removed. A batch goes with the last of
     its jobs, but not within a day of its end.
@@ -34,6 +34,7 @@ def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None)
     keys = store.prune_holds(limit, now=now)
     numbers = store.prune_numbers(NUMBERS, now=now)
     sessions = store.prune_sessions(limit, now=now)
+    operations, records = store.prune_operations(OPERATION_KEPT_MS, 10 * limit, now=now)
     return {
         "jobs": jobs,
         "batches": batches,
@@ -42,4 +43,6 @@ def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None)
         "heartbeats": heartbeats,
         "numbers": numbers,
         "sessions": sessions,
+        "operations": operations,
+        "operation_jobs": records,
     }

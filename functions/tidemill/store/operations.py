@@ -119,6 +119,10 @@ class Operations(Lists):
         rows = self._rows(f"transitions/{statement}", {**values, "job_ids": list(job_ids), "now": now})
         return [Outcome(*row) for row in rows]
 
+    def prune_operations(self, kept_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
+        row = self._row("operations/prune", {"kept_ms": kept_ms, "limit": limit, "now": now})
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
     def queue_jobs(self, queue_id: str, limit: int) -> list[str]:
         return [row[0] for row in self._rows("queues/jobs", {"queue_id": queue_id, "limit": limit})]
 

@@ -1,0 +1,82 @@
+"""Bulk operations over 200,000 dead jobs: the plan, its application by one scheduler, the longest batch."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from benchmarks.cpu import seconds
+from benchmarks.measure import Size
+from benchmarks.results import Row
+from benchmarks.rig import PROJECT, QUEUE, make_base, statement
+from tidemill.engine import operations
+from tidemill.engine.bulk import Bulk
+from tidemill.local import postgres
+from tidemill.store.database import connect
+from tidemill.store.postgres import PostgresStore
+
+DEAD: Final = 200_000
+FILTER: Final = {"state": ["dead_letter"]}
+
+
+def operations_rows(running: postgres.Server, size: Size, say: Callable[[str], None]) -> list[Row]:
+    """Retry, discard with its undo, and delete, each of all dead jobs."""
+    count = DEAD if size.jobs >= 20_000 else DEAD // 10
+    rows: list[Row] = []
+    for action in ("retry", "discard", "delete"):
+        base = make_base(running, f"bench_{action}")
+        with connect(base.dsn) as conn:
+            conn.execute(statement("fill_dead"), {"rows": count, "project_id": PROJECT, "queue_id": QUEUE})
+            conn.execute("vacuum analyze")
+            conn.execute("checkpoint")
+            store = PostgresStore(conn)
+            rows += _measured(store, base.server_pid, action, count)
+            if action == "discard":
+                rows += _undone(store, base.server_pid, count)
+        say(f"{action} of {count:,} dead jobs: {rows[-2].ours[0]:,.0f} jobs/s")
+    return rows
+
+
+def _measured(store: PostgresStore, server_pid: int, action: str, count: int) -> list[Row]:
+    began = time.perf_counter()
+    plan = operations.plan(store, PROJECT, str(uuid.uuid4()), action, FILTER)
+    planned_ms = (time.perf_counter() - began) * 1_000
+    assert plan.estimate == count, "the plan counts all"
+    operations.apply(store, PROJECT, plan.id)
+    rate, longest_ms, used = _run(store, server_pid, count)
+    done = operations.seen(store, PROJECT, plan.id)
+    assert (done.status, done.affected) == ("completed", count), "each once"
+    what = f"{action}, {count:,} dead jobs"
+    return [
+        Row("operations", f"{what}: dry run", "ms", [planned_ms]),
+        Row("operations", f"{what}: apply", ours=[rate], note=f"CPU {used:.0f} µs a job"),
+        Row("operations", f"{what}: longest batch", "ms", [longest_ms]),
+    ]
+
+
+def _undone(store: PostgresStore, server_pid: int, count: int) -> list[Row]:
+    (found,) = store.operations(PROJECT, before=None, limit=1)
+    operations.undo(store, PROJECT, found.id)
+    rate, longest_ms, used = _run(store, server_pid, count)
+    assert operations.seen(store, PROJECT, found.id).undone == count, "each is put back"
+    what = f"discard, {count:,} dead jobs: undo"
+    return [
+        Row("operations", what, ours=[rate], note=f"CPU {used:.0f} µs a job"),
+        Row("operations", f"{what}, longest batch", "ms", [longest_ms]),
+    ]
+
+
+def _run(store: PostgresStore, server_pid: int, count: int) -> tuple[float, float, float]:
+    """Jobs per second, the longest batch in ms, the server's and our processor time per job in µs."""
+    phase, longest, before, own = Bulk(store, clock=time.monotonic), 0.0, seconds([server_pid]), time.process_time()
+    began = time.perf_counter()
+    step: Mapping[str, Any] = {"more": 1}
+    while step["more"]:
+        start = time.perf_counter()
+        step = phase.step()
+        longest = max(longest, time.perf_counter() - start)
+    took = time.perf_counter() - began
+    used = seconds([server_pid]) - before + time.process_time() - own
+    return count / took, longest * 1_000, used / count * 1e6
