@@ -30,6 +30,15 @@ create table tidemill.queue_hours (
 );
 create index queue_hours_by_hour on tidemill.queue_hours (hour);
 
+-- The same figures since the beginning: what Prometheus counts by.
+create table tidemill.queue_totals (
+    queue_id uuid primary key,
+    arrived bigint not null default 0,
+    completed bigint not null default 0,
+    failed bigint not null default 0,
+    dead bigint not null default 0
+);
+
 -- How long attempts waited and ran, per five minutes, as counts in buckets of a quarter octave: no more than a few dozen rows per queue and slot.
 create table tidemill.queue_latencies (
     queue_id uuid not null,

@@ -20,6 +20,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         request = Request.of(event, context)
         return dispatcher.run(request, routes.at(request.path).get(request.method), {})
     budget_ms = min(dispatcher.settings.tick_budget_ms, context.get_remaining_time_in_millis() - RESERVE_MS)
-    report = passed(dispatcher.database, budget_ms)
+    report = passed(dispatcher.database, budget_ms, dispatcher.settings.stage)
     logger.info("tick", extra=report)
     return report

@@ -1,5 +1,7 @@
 """Statistics over HTTP: overview, history, latency, job types, a queue's figures and its partitions."""
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -224,3 +226,30 @@ def test_another_project_sees_nothing_of_it(gateway: Gateway, mill: Mill) -> Non
         assert {bucket["arrived"] for bucket in other.get("/v1/stats/history").json["buckets"]} == {0}
     finally:
         other.close()
+
+
+def test_metrics_are_prometheus_text_with_what_the_statistics_say(gateway: Gateway, mill: Mill) -> None:
+    work(mill)
+    fold(mill)
+    answer = gateway.get("/v1/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    values = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+    assert values['tidemill_jobs{state="completed"}'] == "3"
+    assert values['tidemill_jobs_arrived_total{queue="default"}'] == "6"
+    assert values['tidemill_attempts_failed_total{queue="default"}'] == "2"
+    assert values['tidemill_queue_jobs{queue="default",state="dead_letter"}'] == "1"
+    assert float(values['tidemill_queue_oldest_seconds{queue="default"}']) >= 200
+    assert values["tidemill_live_workers"] == "0"
+    named = [line.split()[2] for line in answer.text.splitlines() if line.startswith("# TYPE")]
+    assert len(named) == len(set(named))
+    assert {re.split(r"[{ ]", line)[0] for line in answer.text.splitlines() if not line.startswith("#")} <= set(named)
+
+
+def test_tick_prints_its_figures_as_metrics_of_the_stage(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    phases = {phase["name"]: phase for phase in gateway.post("/v1/tick").json["phases"]}
+    assert phases["publish"]["counts"] == {"published": 1}
+    figures, about = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line)
+    assert (figures["Stage"], figures["QueuedJobs"]) == ("test", 0)
+    assert about["TickErrors"] == 0
+    gateway.post("/v1/tick")
+    assert "_aws" not in capsys.readouterr().out

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from tidemill.domain.counting import Mark, Progress
+from tidemill.domain.figures import Figures
 from tidemill.ports import Transactions
 
 
@@ -44,3 +45,6 @@ class NumberStore(Transactions, Protocol):
 
     def prune_numbers(self, limit: int, *, now: datetime | None) -> int:
         """How many counters, samples and latencies were removed, at most `limit` of each kind."""
+
+    def take_figures(self, *, now: datetime | None) -> Figures | None:
+        """The figures to tell, noted as told; None if this minute's were told, or another pass is at it."""

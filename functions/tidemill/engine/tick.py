@@ -20,6 +20,7 @@ from tidemill.engine.number_store import NumberStore
 from tidemill.engine.operation_store import OperationStore
 from tidemill.engine.promote import promote_due
 from tidemill.engine.prune import prune
+from tidemill.engine.publish import Tell, publish
 from tidemill.engine.quarantine import sweep as sweep_quarantine
 from tidemill.engine.quarantine_store import QuarantineStore
 from tidemill.engine.reap import reap
@@ -47,21 +48,23 @@ class TickStore(
     """All that a pass touches."""
 
 
-def tick(store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000, now: datetime | None = None) -> list[PhaseReport]:
+def tick(
+    store: TickStore, *, roll: Rolls, clock: Clock, budget_ms: int = 20_000, now: datetime | None = None, tell: Tell | None = None
+) -> list[PhaseReport]:
     """What each phase did. A phase repeats while it finds a full batch and the budget lasts; `backlog` says that more is left.
     While bulk operations have work the others have their turn every two seconds.
 
     Any number of passes may run at once. A phase that fails is reported by the kind of its error and the next one runs.
-    `clock` is a monotonic clock in seconds, only for the budget.
+    `clock` is a monotonic clock in seconds, only for the budget. `tell`: where the figures go, once a minute (None: nowhere).
     """
     deadline = clock() + budget_ms / 1000
-    reports = _passed(store, roll, clock, deadline, now)
+    reports = _passed(store, roll, clock, deadline, now, tell)
     while any(report.backlog for report in reports if report.name == "operations") and clock() < deadline:
-        reports = [_joined(*pair) for pair in zip(reports, _passed(store, roll, clock, deadline, now), strict=True)]
+        reports = [_joined(*pair) for pair in zip(reports, _passed(store, roll, clock, deadline, now, tell), strict=True)]
     return reports
 
 
-def _passed(store: TickStore, roll: Rolls, clock: Clock, deadline: float, now: datetime | None) -> list[PhaseReport]:
+def _passed(store: TickStore, roll: Rolls, clock: Clock, deadline: float, now: datetime | None, tell: Tell | None) -> list[PhaseReport]:
     folding = Folding(store, now=now)
     phases: list[tuple[str, Callable[[], Mapping[str, int]], str | None]] = [
         ("promote", lambda: promote_due(store, now=now), None),
@@ -77,6 +80,8 @@ def _passed(store: TickStore, roll: Rolls, clock: Clock, deadline: float, now: d
         ("sample", lambda: sample(store, now=now), "more"),
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
     ]
+    if tell is not None:
+        phases.append(("publish", lambda: publish(store, tell, now=now), None))
     _run("mark", folding.mark, None, clock, deadline)  # without it the fold counts a little later
     reports = []
     for name, phase, unit in phases:

@@ -158,6 +158,7 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/stats/overview", "admin", (R, O, A), "stats:overview"),
     Route("GET", "/v1/stats/history", "admin", (R, O, A), "stats:history"),
     Route("GET", "/v1/stats/latency", "admin", (R, O, A), "stats:latency"),
+    Route("GET", "/v1/metrics", "admin", (R, O, A), "metrics:metrics"),
     Route("GET", "/v1/job-types", "admin", (R, O, A), "stats:job_types"),
     Route("GET", "/v1/quarantine", "admin", (R, O), "quarantine:list_quarantines"),
     Route("GET", "/v1/quarantine/{fingerprint}", "admin", (R, O), "quarantine:show"),

@@ -6,12 +6,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.domain.counting import Mark, Progress, least_id
+from tidemill.domain.figures import Figures
 from tidemill.engine.number_store import Counted
 from tidemill.store.base import Adapter
 from tidemill.store.statements import sql
 
 MINUTES_KEPT: Final = timedelta(hours=48)
 HOURS_KEPT: Final = timedelta(days=90)
+LEASES: Final = 250_000
+WORKERS: Final = 10_000
 
 
 class Numbers(Adapter):
@@ -54,6 +57,10 @@ class Numbers(Adapter):
     def sample_queues(self, queues: int, most: int, *, now: datetime | None) -> int:
         row = self._row("numbers/sample", {"limit": queues, "most": most, "now": now})
         return int(row[0]) if row else 0
+
+    def take_figures(self, *, now: datetime | None) -> Figures | None:
+        row = self._row("numbers/publish", {"leases": LEASES, "workers": WORKERS, "now": now})
+        return Figures(*row) if row else None
 
     def prune_numbers(self, limit: int, *, now: datetime | None) -> int:
         kept = {"minutes_kept": MINUTES_KEPT, "samples_kept": MINUTES_KEPT, "latencies_kept": MINUTES_KEPT, "hours_kept": HOURS_KEPT}

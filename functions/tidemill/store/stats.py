@@ -50,3 +50,12 @@ class Stats(Reads):
     def job_types(self, project_id: str, *, after: str | None, limit: int) -> list[Row]:
         """The job types that the project has used, by name."""
         return self._dicts("stats/job_types", {"project_id": project_id, "after": after, "limit": limit})
+
+    def totals(self, project_id: str, *, limit: int) -> list[Row]:
+        """What has happened in each queue since the beginning, by name."""
+        return self._dicts("stats/totals", {"project_id": project_id, "limit": limit})
+
+    def counted_until(self) -> datetime | None:
+        """Up to when the counters are folded."""
+        row = self._row("stats/counted_until", {})
+        return row[0] if row else None

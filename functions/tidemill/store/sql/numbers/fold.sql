@@ -60,6 +60,12 @@ with arrivals as materialized (
     on conflict (queue_id, hour) do update
     set arrived = c.arrived + excluded.arrived, completed = c.completed + excluded.completed, failed = c.failed + excluded.failed,
         dead = c.dead + excluded.dead
+), totals as (
+    insert into tidemill.queue_totals as c (queue_id, arrived, completed, failed, dead)
+    select n.queue_id, n.arrived, n.completed, n.failed, n.dead from counted n
+    on conflict (queue_id) do update
+    set arrived = c.arrived + excluded.arrived, completed = c.completed + excluded.completed, failed = c.failed + excluded.failed,
+        dead = c.dead + excluded.dead
 ), latencies as (
     insert into tidemill.queue_latencies as c (queue_id, slot, bucket, waits, runs)
     select b.queue_id, date_bin('5 minutes', %(since)s::timestamptz, '2000-01-01Z'), b.bucket, sum(b.waits), sum(b.runs)

@@ -50,6 +50,12 @@ with arrivals as materialized (
     on conflict (queue_id, hour) do update
     set arrived = c.arrived + excluded.arrived, completed = c.completed + excluded.completed, failed = c.failed + excluded.failed,
         dead = c.dead + excluded.dead
+), totals as (
+    insert into tidemill.queue_totals as c (queue_id, arrived, completed, failed, dead)
+    select m.queue_id, m.arrived, m.completed, m.failed, m.dead from missing m
+    on conflict (queue_id) do update
+    set arrived = c.arrived + excluded.arrived, completed = c.completed + excluded.completed, failed = c.failed + excluded.failed,
+        dead = c.dead + excluded.dead
 ), types as (
     insert into tidemill.job_types as t (project_id, name, first_seen_at, last_seen_at)
     select distinct a.project_id, a.job_type, %(since)s::timestamptz, %(since)s::timestamptz from arrivals a
