@@ -2666,6 +2666,14 @@ CREATE UNLOGGED TABLE tidemill.queue_sleepers (
     since timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
+CREATE TABLE tidemill.queue_totals (
+    queue_id uuid NOT NULL,
+    arrived bigint DEFAULT 0 NOT NULL,
+    completed bigint DEFAULT 0 NOT NULL,
+    failed bigint DEFAULT 0 NOT NULL,
+    dead bigint DEFAULT 0 NOT NULL
+);
+
 CREATE TABLE tidemill.schedule_events (
     id bigint NOT NULL,
     scheduled_job_id uuid NOT NULL,
@@ -2953,6 +2961,9 @@ ALTER TABLE ONLY tidemill.queue_samples
 
 ALTER TABLE ONLY tidemill.queue_sleepers
     ADD CONSTRAINT queue_sleepers_pkey PRIMARY KEY (queue_id, worker_id);
+
+ALTER TABLE ONLY tidemill.queue_totals
+    ADD CONSTRAINT queue_totals_pkey PRIMARY KEY (queue_id);
 
 ALTER TABLE ONLY tidemill.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (id);
