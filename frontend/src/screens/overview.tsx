@@ -46,7 +46,7 @@ export function Overview(): JSX.Element {
               {value.queues.length ? (
                 <Table label="Queues" rows={value.queues} columns={QUEUES} id={(queue) => queue.name} href={(queue) => to("queues", queue.name)} />
               ) : (
-                <NothingYet what="queues">A queue comes into being with its first job.</NothingYet>
+                <NothingYet what="queues">Make one under <a href={to("queues")}>Queues</a>.</NothingYet>
               )}
             </Card>
           </>
