@@ -1113,6 +1113,20 @@ CREATE FUNCTION tidemill.error_group(error_class text, message text) RETURNS byt
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN substr(sha256(convert_to(((COALESCE(error_class, ''::text) || chr(31)) || tidemill.masked_error(COALESCE(message, ''::text))), 'UTF8'::name)), 1, 16);
 
+CREATE FUNCTION tidemill.fence(p_table text, p_rows text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+    execute format('alter table tidemill.%I enable row level security', p_table);
+    execute format('create policy open_to_grants on tidemill.%I using (true)', p_table);
+    if exists (select from pg_roles r where r.rolname = 'tidemill_fenced') then
+        execute format('create policy project_fence on tidemill.%I as restrictive to tidemill_fenced using (%s)', p_table, p_rows);
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION tidemill.fence(p_table text, p_rows text) IS 'For migrations: puts the fence around a table; p_rows says which rows are of the project.';
+
 CREATE FUNCTION tidemill.fill_lock(queue_id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended((queue_id)::text, (4242)::bigint);
@@ -1512,6 +1526,14 @@ CREATE FUNCTION tidemill.ready_partitions(p_queue_id uuid, p_partitions text[]) 
             FROM unnest(ready_partitions.p_partitions) n(name) ON CONFLICT(queue_id, partition_key) DO UPDATE SET is_ready = true, virtual_finish = GREATEST(p.virtual_finish, excluded.virtual_finish)
    WHERE (NOT p.is_ready);
 END;
+
+CREATE FUNCTION tidemill.refuse_foreign_job() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+    raise insufficient_privilege using message = 'this transaction is about another project than this job';
+end
+$$;
 
 CREATE FUNCTION tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) RETURNS boolean
     LANGUAGE plpgsql
@@ -2393,7 +2415,7 @@ ALTER TABLE tidemill.job_logs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
-CREATE VIEW tidemill.job_states AS
+CREATE VIEW tidemill.job_states WITH (security_invoker='true') AS
  SELECT j.id,
     j.project_id,
     j.queue_id,
@@ -3187,6 +3209,8 @@ CREATE TRIGGER dead_letters_gone AFTER DELETE ON tidemill.dead_letter_queue REFE
 
 CREATE TRIGGER dead_letters_resolved AFTER UPDATE ON tidemill.dead_letter_queue REFERENCING OLD TABLE AS before_rows NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION tidemill.note_dead_letters();
 
+CREATE TRIGGER project_fence BEFORE DELETE OR UPDATE ON tidemill.jobs FOR EACH ROW WHEN ((old.project_id <> (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid)) EXECUTE FUNCTION tidemill.refuse_foreign_job();
+
 ALTER TABLE ONLY tidemill.api_keys
     ADD CONSTRAINT api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
 
@@ -3255,3 +3279,271 @@ ALTER TABLE ONLY tidemill.sessions
 
 ALTER TABLE ONLY tidemill.workers
     ADD CONSTRAINT workers_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
+
+ALTER TABLE tidemill.api_keys ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.audit_log ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.concurrency_limits ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.dead_letter_queue ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.error_group_hours ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.error_group_news ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.error_groups ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.job_batches ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.job_dependencies ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.job_executions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.job_leases ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.job_logs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.job_queue_entries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.job_types ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.lane_news ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.live_connections ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY open_to_grants ON tidemill.api_keys USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.audit_log USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.concurrency_limits USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.dead_letter_queue USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.error_group_hours USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.error_group_news USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.error_groups USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.job_batches USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.job_dependencies USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.job_executions USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.job_leases USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.job_logs USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.job_queue_entries USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.job_types USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.lane_news USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.live_connections USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.operation_jobs USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.operations USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.quarantine USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_clocks USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_counters USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_fills USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_hours USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_lanes USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_latencies USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_levels USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_partitions USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_samples USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_sleepers USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queue_totals USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.queues USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.rate_classes USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.retry_policies USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.schedule_events USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.scheduled_jobs USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.unique_holds USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.worker_heartbeats USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.workers USING (true);
+
+ALTER TABLE tidemill.operation_jobs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.operations ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY project_fence ON tidemill.api_keys AS RESTRICTIVE TO tidemill_fenced USING (((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")) OR (( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif") IS NULL)));
+
+CREATE POLICY project_fence ON tidemill.audit_log AS RESTRICTIVE TO tidemill_fenced USING (((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")) OR (project_id IS NULL) OR ((( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif") IS NULL) AND (org_id IS NOT NULL))));
+
+CREATE POLICY project_fence ON tidemill.concurrency_limits AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.dead_letter_queue AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.error_group_hours AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.error_group_news AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.error_groups AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.job_batches AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.job_dependencies AS RESTRICTIVE TO tidemill_fenced USING ((EXISTS ( SELECT
+   FROM tidemill.jobs o
+  WHERE ((o.id = job_dependencies.job_id) AND (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif"))))));
+
+CREATE POLICY project_fence ON tidemill.job_executions AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.job_leases AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.job_logs AS RESTRICTIVE TO tidemill_fenced USING ((EXISTS ( SELECT
+   FROM tidemill.jobs o
+  WHERE ((o.id = job_logs.job_id) AND (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif"))))));
+
+CREATE POLICY project_fence ON tidemill.job_queue_entries AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.job_types AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.lane_news AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.live_connections AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.operation_jobs AS RESTRICTIVE TO tidemill_fenced USING ((operation_id IN ( SELECT o.id
+   FROM tidemill.operations o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.operations AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.quarantine AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.queue_clocks AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_counters AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_fills AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_hours AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_lanes AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_latencies AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_levels AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_partitions AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_samples AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_sleepers AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queue_totals AS RESTRICTIVE TO tidemill_fenced USING ((queue_id IN ( SELECT o.id
+   FROM tidemill.queues o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.queues AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.rate_classes AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.retry_policies AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.schedule_events AS RESTRICTIVE TO tidemill_fenced USING ((scheduled_job_id IN ( SELECT o.id
+   FROM tidemill.scheduled_jobs o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.scheduled_jobs AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.unique_holds AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.worker_heartbeats AS RESTRICTIVE TO tidemill_fenced USING ((worker_id IN ( SELECT o.id
+   FROM tidemill.workers o
+  WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
+
+CREATE POLICY project_fence ON tidemill.workers AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+ALTER TABLE tidemill.quarantine ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_clocks ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_counters ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_fills ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_hours ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_lanes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_latencies ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_levels ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_partitions ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_samples ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_sleepers ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queue_totals ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.queues ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.rate_classes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.retry_policies ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.schedule_events ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.scheduled_jobs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.unique_holds ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.worker_heartbeats ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.workers ENABLE ROW LEVEL SECURITY;

@@ -53,6 +53,10 @@ class Adapter:
         with self._conn.transaction():
             yield
 
+    def fence(self, project_id: str) -> None:
+        """From here to the end of the transaction: a role that is fenced sees this project's rows only (migration 0015)."""
+        self._conn.execute(sql("system/fence"), {"project_id": project_id})
+
     def _forget_keys(self, job_ids: list[str]) -> None:
         """After jobs were deleted in this transaction: no key may answer with one of them."""
         if job_ids:
