@@ -30,8 +30,8 @@ begin
         and coalesce(jsonb_typeof(policy -> 'jitter'), 'null') in ('boolean', 'null');
 end $$;
 
--- What single columns of jobs may hold. Domains and no CHECKs of the table: Postgres reads a table's CHECKs again in every statement
--- that writes it (a third of a single enqueue's time), a domain's once per session.
+-- What single columns of the busy tables may hold. Domains and no CHECKs of the table: Postgres reads a table's CHECKs again in every
+-- statement that writes it (a third of a single enqueue's time), a domain's once per session.
 create domain tidemill.key_text as text check (length(value) between 1 and 255);
 create domain tidemill.worker_text as text check (length(value) between 1 and 200);
 create domain tidemill.text_64 as text check (length(value) <= 64);
@@ -49,6 +49,9 @@ create domain tidemill.attempt_total as integer check (value between 0 and 1000)
 create domain tidemill.to_million as integer check (value between 1 and 1000000);
 create domain tidemill.whole as integer check (value >= 0);
 create domain tidemill.whole_bigint as bigint check (value >= 0);
+create domain tidemill.attempt_number as integer check (value between 1 and 1001);
+create domain tidemill.fence as bigint check (value >= 1);
+create domain tidemill.lease_ms as bigint check (value between 1000 and 43200000);
 create domain tidemill.timeout_ms as bigint check (value between 1 and 43200000);
 create domain tidemill.retention_ms as bigint check (value between 0 and 315360000000);
 
@@ -158,15 +161,15 @@ create table tidemill.job_leases (
     lease_token uuid not null,
     queue_id uuid not null,
     worker_id uuid,
-    attempt integer not null check (attempt between 1 and 1001),
-    fence bigint not null check (fence >= 1),
+    attempt tidemill.attempt_number not null,
+    fence tidemill.fence not null,
     priority smallint not null,
     traits smallint not null default 0,
     run_at timestamptz not null,
     claimed_at timestamptz not null,
     started_at timestamptz,
     lease_expires_at timestamptz not null check (lease_expires_at >= claimed_at),
-    lease_ms bigint not null check (lease_ms between 1000 and 43200000),
+    lease_ms tidemill.lease_ms not null,
     cancel_requested_at timestamptz,
     lane bigint not null default 0,
     limit_key bigint,
@@ -196,9 +199,9 @@ create table tidemill.job_executions (
     created_at timestamptz not null default statement_timestamp(),
     retention_until timestamptz,
     result jsonb,
-    error_class text check (length(error_class) <= 200),
-    error_message text check (length(error_message) <= 8192),
-    error_stack text check (length(error_stack) <= 8192),
+    error_class tidemill.text_200,
+    error_message tidemill.text_8192,
+    error_stack tidemill.text_8192,
     primary key (job_id, fence),
     constraint job_executions_result check (result is null or status = 'completed')
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1);

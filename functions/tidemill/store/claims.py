@@ -9,7 +9,7 @@ from typing import Any, Final
 from psycopg import Connection
 
 from tidemill.domain.jobs import ClaimedJob, ClaimRequest, Lease
-from tidemill.store.base import Adapter
+from tidemill.store.base import Adapter, array, texts
 from tidemill.store.watermarks import Watermarks
 
 LOOKS: Final = 20
@@ -57,10 +57,10 @@ class Claims(Adapter):
         params = {
             **_params(request, limit, now),
             "project_id": request.project_id,
-            "queues": list(names),
-            "since_queues": queues,
-            "since_priorities": priorities,
-            "since_at": instants,
+            "queues": texts(names),
+            "since_queues": array(queues),
+            "since_priorities": array(priorities),
+            "since_at": texts([at.isoformat() for at in instants]),
         }
         rows = self._rows("transitions/claim", params)
         jobs = [ClaimedJob._make(row[:-1]) for row in rows if row[0] is not None]
@@ -81,7 +81,7 @@ class Claims(Adapter):
 
 def _params(request: ClaimRequest, limit: int, now: datetime | None) -> dict[str, Any]:
     return {
-        "job_types": list(request.job_types) if request.job_types is not None else None,
+        "job_types": texts(request.job_types) if request.job_types is not None else None,
         "worker_id": request.worker_id,
         "lease_ms": request.lease_ms,
         "start": request.start,
