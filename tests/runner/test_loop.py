@@ -66,6 +66,9 @@ class Scripted:
     def declare_schedules(self, declared_by: str, specs: Mapping[str, Spec]) -> Mapping[str, int]:
         return {}
 
+    def on_word(self, heed: Any) -> None:
+        pass
+
     def release_strays(self, held: Collection[str]) -> int:
         self.released.append(str(len(held)))
         return 0

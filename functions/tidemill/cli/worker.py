@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,7 +17,7 @@ from tidemill import credentials
 from tidemill.cli.app import MISUSED, one_line
 from tidemill.cli.connection import NowhereToGo, database_url
 from tidemill.config import Settings
-from tidemill.domain.errors import TidemillError
+from tidemill.domain.errors import Invalid, TidemillError
 from tidemill.runner.loading import load_app
 from tidemill.runner.log import Log
 from tidemill.runner.options import WorkerOptions
@@ -56,6 +57,9 @@ def worker(
     lease_secs: Annotated[float, typer.Option(help="How long a job stays ours when we fall silent.")] = 60.0,
     name: Annotated[str | None, typer.Option(help="The worker's name; default: the host's.")] = None,
     isolation: Annotated[Isolated | None, typer.Option(help="Run thread jobs there instead.")] = None,
+    tick: Annotated[
+        bool, typer.Option("--tick", help="Fire due schedules and end lost leases every second too. Needs --source postgres.")
+    ] = False,
     health_file: Annotated[Path | None, typer.Option(help="A file whose time is renewed every second while all is well.")] = None,
 ) -> None:
     """Run the jobs of an app. SIGTERM: no new jobs, finish what runs, give the rest back, exit 0. A second one: exit now."""
@@ -72,7 +76,9 @@ def worker(
             health_file=health_file,
             **({"name": name} if name is not None else {}),
         )
-        runner = Worker(load_app(app_path), _source(source, settings, dsn, project, url), options, Log(settings.log_level))
+        jobs_from = _source(source, settings, dsn, project, url)
+        duties = _duties(jobs_from) if tick else None
+        runner = Worker(load_app(app_path), jobs_from, options, Log(settings.log_level), duties)
         drain_with(runner)
         reason = runner.run()
     except TidemillError as error:
@@ -102,6 +108,13 @@ def _isolation(given: Isolated | None) -> Literal["thread", "process"] | None:
     if given is None:
         return None
     return "process" if given is Isolated.PROCESS else "thread"
+
+
+def _duties(jobs_from: JobSource) -> Callable[[], object]:
+    duties: Callable[[], object] | None = getattr(jobs_from, "tick", None)
+    if duties is None:
+        raise Invalid([], "--tick does the scheduler's work on the database itself: use --source postgres")
+    return duties
 
 
 def _source(wanted: Source | None, settings: Settings, dsn: str | None, project: str | None, url: str | None) -> JobSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -158,6 +158,9 @@ class HttpSource:
             if not answer["items"]:
                 return found
             found += [wire.parent_result(item) for item in answer["items"]]
+
+    def on_word(self, heed: Callable[[], None]) -> None:
+        """Never calls: over HTTPS the next beat tells."""
 
     def release_strays(self, held: Collection[str]) -> int:  # noqa: ARG002  (the port's signature)
         """0: over HTTPS a lease is known by its token alone, and a lost answer's tokens are lost."""

@@ -65,6 +65,9 @@ class ScheduleStore(SettleStore, OperateStore, EnqueueStore, Protocol):
     def lock_schedule(self, project_id: str, name: str) -> Schedule | None:
         """The schedule as it is stored, locked until the transaction ends."""
 
+    def lock_schedules(self, project_id: str, names: Sequence[str]) -> dict[str, Schedule]:
+        """Those of the schedules that are there, by name, locked in that order."""
+
     def schedules(self, project_id: str, *, name: str | None, after: str | None, limit: int, now: datetime | None) -> list[Schedule]:
         """By name; `next_run_at` and `last_run_at` as a caller sees them: what was made ready ahead is still to come."""
 
@@ -122,6 +125,9 @@ class ScheduleStore(SettleStore, OperateStore, EnqueueStore, Protocol):
         Two statements: what was waited for must be read after it is locked.
         """
 
+    def any_schedule_due(self, *, now: datetime | None) -> bool:
+        """Whether the instant of an active schedule has come that nobody has decided about."""
+
     def due_schedule(self, schedule_id: str, *, ahead_ms: int, now: datetime | None) -> tuple[datetime | None, list[Schedule]]:
         """The same for one of them."""
 
@@ -136,6 +142,9 @@ class ScheduleStore(SettleStore, OperateStore, EnqueueStore, Protocol):
 
     def advance_schedules(self, moves: Sequence[Advance]) -> None:
         """Stores where they stand."""
+
+    def job_faults(self, jobs: Sequence[JobSpec]) -> list[str | None]:
+        """The same of each."""
 
     def job_fault(self, job: JobSpec) -> str | None:
         """What is wrong with a job's shape, as `field: text`; None if nothing is."""

@@ -18,10 +18,12 @@ from tidemill.domain.keys import canonical_json
 from tidemill.domain.schedule import Schedule, Spec, anchor_of, check
 from tidemill.engine.enqueue import enqueue
 from tidemill.engine.occurrence import job_of, noted, take_back
-from tidemill.engine.schedule_store import Event, Needs, ScheduleStore
+from tidemill.engine.schedule_needs import Known
+from tidemill.engine.schedule_store import Event, ScheduleStore
 
 EVENTS_KEPT = 100
 TRIES = 3
+AT_ONCE = 250
 
 
 class Put(NamedTuple):
@@ -62,7 +64,7 @@ def put(
             before = store.lock_schedule(project_id, name)
             if before is None:
                 made = _new(spec, project_id, name, new_id(), declared_by, at)
-                if not store.create_schedule(made, _needed(store, made, at)):
+                if not store.create_schedule(made, Known(store, project_id).needed(made, at)):
                     continue  # another one has come in between: look again
                 return Put(_seen(store, project_id, name, now), created=True, changed=True)
             changed = _replace(store, before, spec, declared_by, at)
@@ -156,12 +158,26 @@ def sync(
     """
     counts = {"created": 0, "changed": 0, "paused": 0}
     note = f"no longer declared by {declared_by}"
-    for name, spec in specs.items():
-        done = put(store, project_id, name, spec, new_id=new_id, declared_by=declared_by, now=now)
-        counts["created"] += done.created
-        counts["changed"] += done.changed and not done.created
-        if not done.schedule.is_active and done.schedule.note == note:
-            resume(store, project_id, name, now=now)
+    names = sorted(specs)
+    for start in range(0, len(names), AT_ONCE):
+        part = {name: _completed(specs[name]) for name in names[start : start + AT_ONCE]}
+        with store.transaction():
+            at = store.clock(now=now)
+            known = Known(store, project_id)
+            stored = store.lock_schedules(project_id, list(part))
+            known.check([_new(spec, project_id, name, "", declared_by, at) for name, spec in part.items()], at)
+            for name, spec in part.items():
+                before = stored.get(name)
+                if before is None:
+                    made = _new(spec, project_id, name, new_id(), declared_by, at)
+                    if not store.create_schedule(made, known.needed(made, at)):
+                        raise Unavailable(f"schedule {name} was created while it was declared: try again")
+                    counts["created"] += 1
+                    continue
+                counts["changed"] += _replace(store, before, spec, declared_by, at, known)
+                is_active = before.is_active if spec.is_paused is None else not spec.is_paused
+                if not is_active and before.note == note:
+                    resume(store, project_id, name, now=now)
     for name in store.undeclared_schedules(project_id, declared_by, list(specs), limit=1_000):
         pause(store, project_id, name, note=note, now=now)
         counts["paused"] += 1
@@ -178,7 +194,7 @@ def _new(spec: Spec, project_id: str, name: str, schedule_id: str, declared_by: 
     )  # fmt: skip
 
 
-def _replace(store: ScheduleStore, before: Schedule, spec: Spec, declared_by: str | None, at: datetime) -> bool:
+def _replace(store: ScheduleStore, before: Schedule, spec: Spec, declared_by: str | None, at: datetime, known: Known | None = None) -> bool:
     """True if the stored schedule differs from `spec`, or was in error, and has been written."""
     is_active = before.is_active if spec.is_paused is None else not spec.is_paused
     if before.error is None and not before.lost and is_active == before.is_active and _same(before.spec, spec):
@@ -191,7 +207,7 @@ def _replace(store: ScheduleStore, before: Schedule, spec: Spec, declared_by: st
         before, spec=spec, is_active=is_active, anchor_at=anchor, next_run_at=first if is_active else None,
         zone_data_release=zone_data_release(), declared_by=declared_by or before.declared_by, updated_at=at,
     )  # fmt: skip
-    needs = _needed(store, after, at)
+    needs = (known or Known(store, after.project_id)).needed(after, at)
     take_back(store, [before], starting=not is_active, reason="schedule_edited" if is_active else "schedule_paused", now=at)
     store.replace_schedule(after, needs)
     return True
@@ -213,26 +229,6 @@ def _completed(spec: Spec) -> Spec:
 def _same(stored: Spec, spec: Spec) -> bool:
     mine, theirs = (replace(each, job={}, is_paused=None) for each in (stored, spec))
     return mine == theirs and canonical_json(dict(_completed(stored).job)) == canonical_json(dict(spec.job))
-
-
-def _needed(store: ScheduleStore, schedule: Schedule, at: datetime) -> Needs:
-    """Queue and policy of its jobs; Invalid for what is wrong with the job, as an occurrence would find it."""
-    job = schedule.spec.job
-    policy = job.get("retry_policy")
-    needs = store.needs(schedule.project_id, str(job["queue"]), policy if isinstance(policy, str) else None)
-    queue, faults = str(job["queue"])[:200], []
-    if needs.queue_id is None:
-        faults.append(Fault(("job", "queue"), f"queue {queue!r} does not exist in this project: create it or use an existing one"))
-    elif needs.is_closed:
-        faults.append(Fault(("job", "queue"), f"queue {queue!r} is closed to new jobs: it is being removed"))
-    if isinstance(policy, str) and needs.policy_id is None:
-        faults.append(Fault(("job", "retry_policy"), f"retry policy {policy[:200]!r} does not exist in this project"))
-    if (fault := store.job_fault(job_of(schedule, at))) is not None:
-        field, _, text = fault.partition(": ")
-        faults.append(Fault(("job", field), text))
-    if faults:
-        raise Invalid(faults)
-    return needs
 
 
 def _refuse_lost(lost: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from tidemill.domain.jobs import (
@@ -72,6 +72,11 @@ class JobSource(Protocol):
 
     def parents(self, lease: Lease) -> list[ParentResult]:
         """How the jobs that this one depended on stand, and what they returned, by id."""
+
+    def on_word(self, heed: Callable[[], None]) -> None:
+        """Calls `heed`, from a thread of the source's own, when this worker is asked something between two beats. A source that cannot
+        know it does nothing: the next beat tells. Comes after `register`.
+        """
 
     def release_strays(self, held: Collection[str]) -> int:
         """Gives back leases of this worker on jobs not in `held`: an answer to a claim that was lost on its way. How many.

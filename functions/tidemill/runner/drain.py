@@ -26,6 +26,8 @@ def drain(worker: Worker) -> None:
     assert heart is not None
     heart.status = "draining"
     heart.beat_now()
+    if worker.ticker is not None:
+        worker.ticker.close()
     worker.claimer.close()
     worker.slots.close()
     returned = board.take_ready()

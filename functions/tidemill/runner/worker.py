@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from tidemill.domain.errors import Busy, Forbidden
@@ -27,6 +27,7 @@ from tidemill.runner.log import Log
 from tidemill.runner.options import WorkerOptions
 from tidemill.runner.processes import Processes
 from tidemill.runner.slots import Slots
+from tidemill.runner.ticker import Ticker
 from tidemill.runner.watch import Watch
 from tidemill.version import __version__
 
@@ -37,7 +38,15 @@ STUCK_SECS: Final = 120.0
 class Worker:
     """Runs jobs of `app` that come from `source`. `run` blocks; `stop` may be called from any thread and from signal handlers."""
 
-    def __init__(self, app: App, source: JobSource, options: WorkerOptions | None = None, log: Log | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        source: JobSource,
+        options: WorkerOptions | None = None,
+        log: Log | None = None,
+        duties: Callable[[], object] | None = None,
+    ) -> None:
+        """`duties`: what of the scheduler's work it does every second."""
         self.app = app
         self.source = source
         self.options = options or WorkerOptions()
@@ -55,6 +64,7 @@ class Worker:
         self.acker = Acker(source, self.board, self.log)
         self.claimer = Claimer(source, self.board, self.slots, types, self.log, self.watch.look)
         self.heart: Heart | None = None
+        self.ticker = Ticker(duties, self.log) if duties is not None else None
 
     def run(self) -> Reason:
         """Returns once it has stopped and given back what it had not finished: `restart` if that was asked.
@@ -67,6 +77,8 @@ class Worker:
         assert self.heart is not None
         for part in (self.acker, self.heart, self.watch, self.claimer):
             part.thread.start()
+        if self.ticker is not None:
+            self.ticker.thread.start()
         self.log.info("started", queues=list(self.options.queues), concurrency=self.options.concurrency, job_types=len(self.app.jobs))
         while self._asked is None:
             self._stop_bell.wait()
@@ -109,6 +121,7 @@ class Worker:
             self.worker_id = registered.worker_id
             self.log.bind(worker_id=registered.worker_id)
             self.heart = Heart(self.source, self.board, registered, self.log, self._command)
+            self.source.on_word(self.heart.beat_now)
             return True
         return False
 

@@ -26,7 +26,7 @@ class Operates(Adapter):
 
     def request_cancel(self, project_id: str, job_id: str, *, now: datetime | None) -> Lease | None:
         row = self._row("transitions/request_cancel", {"project_id": project_id, "job_id": job_id, "now": now})
-        return Lease(*row) if row else None
+        return Lease(row[0], row[1]) if row else None
 
     def take_hold(self, project_id: str, job_id: str, *, now: datetime | None) -> str | None:
         row = self._row("transitions/take_hold", {"project_id": project_id, "job_id": job_id, "now": now})

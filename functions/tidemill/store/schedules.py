@@ -28,8 +28,11 @@ class Schedules(Adapter):
         return instant
 
     def lock_schedule(self, project_id: str, name: str) -> Schedule | None:
-        row = self._row("schedules/lock", {"project_id": project_id, "name": name})
-        return _schedule(row) if row else None
+        return self.lock_schedules(project_id, [name]).get(name)
+
+    def lock_schedules(self, project_id: str, names: Sequence[str]) -> dict[str, Schedule]:
+        found = (_schedule(row) for row in self._rows("schedules/lock", {"project_id": project_id, "names": list(names)}))
+        return {schedule.name: schedule for schedule in found}
 
     def schedules(self, project_id: str, *, name: str | None, after: str | None, limit: int, now: datetime | None) -> list[Schedule]:
         params = {"project_id": project_id, "name": name, "after": after, "limit": limit, "now": now}
@@ -101,6 +104,10 @@ class Schedules(Adapter):
             return None, []
         return locked[0][1], [_schedule(row) for row in self._rows("schedules/read", {"ids": [row[0] for row in locked]})]
 
+    def any_schedule_due(self, *, now: datetime | None) -> bool:
+        row = self._row("schedules/any_due", {"now": now})
+        return bool(row and row[0])
+
     def due_schedule(self, schedule_id: str, *, ahead_ms: int, now: datetime | None) -> tuple[datetime | None, list[Schedule]]:
         return _timed(self._rows("schedules/due_one", {"id": schedule_id, "ahead_ms": ahead_ms, "now": now}))
 
@@ -122,8 +129,12 @@ class Schedules(Adapter):
             self._row("schedules/advance", {"moves": compact_json([_move(move) for move in moves])})
 
     def job_fault(self, job: JobSpec) -> str | None:
-        row = self._row("schedules/faults", {"jobs": compact_json([dict(job)])})
-        return f"{row[0]}: {row[1]}" if row else None
+        return self.job_faults([job])[0]
+
+    def job_faults(self, jobs: Sequence[JobSpec]) -> list[str | None]:
+        rows = self._rows("schedules/faults", {"jobs": compact_json([dict(job) for job in jobs])})
+        first = {place: f"{field}: {message}" for place, field, message in reversed(rows)}
+        return [first.get(place) for place in range(len(jobs))]
 
     def blames(self, error: BaseException) -> str | None:
         if isinstance(error, psycopg.Error):

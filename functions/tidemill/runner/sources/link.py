@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -65,6 +66,29 @@ class Link:
                         continue
                     raise faults.translated(error) from error
         raise AssertionError("unreachable")
+
+    def await_word(self, timeout_s: float) -> bool:
+        """True once a notification has come for this connection, which is taken; False if none did, or the connection is not there.
+
+        Waits without keeping calls away: what comes for a call under way is left to it.
+        """
+        conn = self.conn
+        if conn is None or conn.closed:
+            return False
+        try:
+            readable, _, _ = select.select([conn.fileno()], [], [], timeout_s)
+            if not readable:
+                return False
+            with self._lock:  # whatever call was under way is over
+                if self.conn is not conn or conn.closed:
+                    return False
+                conn.pgconn.consume_input()
+                found = False
+                while conn.pgconn.notifies() is not None:
+                    found = True
+                return found
+        except (OSError, ValueError, psycopg.Error):
+            return False  # gone: the next call opens another
 
     def drop(self) -> None:
         """Forgets the connection."""

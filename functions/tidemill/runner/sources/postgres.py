@@ -10,6 +10,7 @@ import os
 import random
 import secrets
 import select
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from tidemill.domain.errors import Invalid, NotFound, Unavailable
+from tidemill.domain.errors import Invalid, NotFound, TidemillError, Unavailable
 from tidemill.domain.jobs import (
     Ack,
     AckResult,
@@ -41,11 +42,13 @@ from tidemill.engine import report as reports
 from tidemill.engine import schedules
 from tidemill.engine import settle as settles
 from tidemill.engine import worker as workers
+from tidemill.engine.duties import duties
 from tidemill.runner.sources.link import Link
 
 STRAYS = 1_000
 BEAT_MS = 5_000
 CLAIM_SESSION = "set synchronous_commit = off"
+WORD_WAIT_SECS = 1.0
 
 
 class PostgresSource:
@@ -64,7 +67,10 @@ class PostgresSource:
         os.set_blocking(self._waker, False)
         self._claims = Link(fresh, self._prepare_claims)
         self._acks = Link(fresh)
-        self._beats = Link(fresh)
+        self._beats = Link(fresh, self._prepare_beats)
+        self._ticks = Link(fresh)
+        self._closing = threading.Event()
+        self._heed: Callable[[], None] = lambda: None
         self._reports = Link(fresh)
 
     def register(self, registration: Registration) -> Registered:
@@ -115,6 +121,14 @@ class PostgresSource:
     def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
         return self._beats.run(lambda store: heartbeats.heartbeat(store, self._project_id, self._worker_id, beat))
 
+    def on_word(self, heed: Callable[[], None]) -> None:
+        self._heed = heed
+        threading.Thread(target=self._listen, name="tidemill-words", daemon=True).start()
+
+    def tick(self) -> None:
+        """The scheduler's duties that cannot wait for its next pass (engine.duties). On a connection of its own, from any one thread."""
+        self._ticks.run(lambda store: duties(store, roll=random.random))
+
     def progress(self, lease: Lease, current: int, total: int | None, message: str | None) -> None:
         self._reports.run(lambda store: reports.progress(store, lease, current, total, message))
 
@@ -149,7 +163,8 @@ class PostgresSource:
             return  # pruned, or deleted by hand: gone is what was wanted
 
     def close(self) -> None:
-        for link in (self._claims, self._acks, self._beats, self._reports):
+        self._closing.set()
+        for link in (self._claims, self._acks, self._beats, self._reports, self._ticks):
             link.close()
         for end in (self._awaited, self._waker):
             os.close(end)
@@ -160,6 +175,20 @@ class PostgresSource:
         conn.execute(CLAIM_SESSION)
         conn.execute(f"listen tidemill_{uuid.UUID(self._worker_id).hex}".encode())
         conn.add_notify_handler(self._rung)
+
+    def _prepare_beats(self, conn: psycopg.Connection[Any]) -> None:
+        conn.execute(f"listen tidemill_word_{uuid.UUID(self._worker_id).hex}".encode())
+        conn.add_notify_handler(lambda _: self._heed())  # what comes during a beat may be younger than what the beat saw
+
+    def _listen(self) -> None:
+        while not self._closing.is_set():
+            if self._beats.conn is None:
+                try:
+                    self._beats.run(lambda store: store.clock(now=None))  # connects
+                except TidemillError:
+                    self._closing.wait(WORD_WAIT_SECS)
+            elif self._beats.await_word(WORD_WAIT_SECS):
+                self._heed()
 
     def _rung(self, _: psycopg.Notify) -> None:
         self._asleep = False  # whoever rang has taken our flag away
