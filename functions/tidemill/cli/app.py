@@ -19,6 +19,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "worker": ("tidemill.cli.worker", "Run the jobs of an app: tidemill worker myapp.jobs:app"),
     "enqueue": ("tidemill.cli.enqueue", "Create a job"),
     "jobs": ("tidemill.cli.jobs", "List, show, cancel and retry jobs"),
+    "explain": ("tidemill.cli.explain", "Say why a job does not run"),
+    "queues": ("tidemill.cli.queues", "List, show, pause, resume and set queues"),
     "schedules": ("tidemill.cli.schedules", "Put, preview, pause and trigger schedules"),
     "batches": ("tidemill.cli.batches", "List and show batches"),
     "dead-letters": ("tidemill.cli.dead_letters", "List dead jobs by time or kind of error; retry and discard them"),

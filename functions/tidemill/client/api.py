@@ -118,6 +118,11 @@ class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls):
         """The job's timeline."""
         return list(self._pages(_path(job_id, "events"), {}))
 
+    def explain(self, job_id: str) -> Mapping[str, Any]:
+        """Why the job does not run (API.md §7): `state`, `admissible`, `blocked_by`, `position`, `estimated_start_at`, `notes`."""
+        found: Mapping[str, Any] = self._send("GET", _path(job_id, "explain"))
+        return found
+
     def cancel(self, job_id: str, *, force: bool = False) -> Job:
         """The job after it: cancelled, or still running with the cancel asked. force: ends a running one's lease at once."""
         return self._job("POST", _path(job_id, "cancel"), {"force": force})
