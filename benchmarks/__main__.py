@@ -51,7 +51,8 @@ def main() -> int:
         if "pick-up" in asked.only:
             rows += measure.pick_ups(bases, commit_ms(clean), size, say)
         if "snapshot" in asked.only:
-            rows += measure.churns(make_base(running, "bench_churn"), make_base(running, "bench_churn_bare"), crowd, size, say)
+            ours, bare = ([make_base(running, f"bench_{name}_{kind}") for kind in ("clean", "held")] for name in ("churn", "bare"))
+            rows += measure.churns(ours, bare, crowd, size, say)
         if "enqueue" in asked.only:
             rows += measure.enqueues(bases, crowd, size, say)  # last of these: nobody drains what it leaves
         if "operations" in asked.only:

@@ -21,6 +21,8 @@ class Row:
     ours: list[float] = field(default_factory=list)
     bare: list[float] = field(default_factory=list)
     note: str = ""
+    of_clean: float | None = None
+    """What it keeps of the figure that the same code reached without what stands in its way here, measured in turns with it."""
 
     @property
     def ratio(self) -> float | None:
@@ -39,6 +41,7 @@ class Row:
             "ratio": None if self.ratio is None else round(self.ratio, 3),
             "ours_runs": [round(x, 3) for x in self.ours],
             "bare_runs": [round(x, 3) for x in self.bare],
+            "of_clean": None if self.of_clean is None else round(self.of_clean, 3),
             "note": self.note,
         }
 

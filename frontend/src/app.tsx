@@ -14,6 +14,9 @@ import { JobScreen } from "./screens/job.tsx";
 import { Jobs } from "./screens/jobs.tsx";
 import { Keys } from "./screens/keys.tsx";
 import { Operations, OperationScreen } from "./screens/operations.tsx";
+import { Overview } from "./screens/overview.tsx";
+import { Members, Projects } from "./screens/people.tsx";
+import { QueueScreen } from "./screens/queue.tsx";
 import { Queues } from "./screens/queues.tsx";
 import { ScheduleEditor } from "./screens/schedule-editor.tsx";
 import { Schedules, ScheduleScreen } from "./screens/schedules.tsx";
@@ -31,13 +34,16 @@ export interface ScreenProps {
 const SCREENS: Record<string, ComponentType<ScreenProps>> = {
   jobs: ({ path, query }) => (path[0] ? <JobScreen id={path[0]} /> : <Jobs query={query} />),
   "dead-letters": ({ query }) => <DeadLetters query={query} />,
-  queues: () => <Queues />,
+  "": () => <Overview />,
+  queues: ({ path }) => (path[0] ? <QueueScreen name={path[0]} /> : <Queues />),
   schedules: ({ path }) => (path[0] ? <ScheduleScreen name={path[0]} /> : <Schedules />),
   "new-schedule": () => <ScheduleEditor onDone={() => go(to("schedules"))} />,
   batches: ({ path }) => (path[0] ? <BatchScreen id={path[0]} /> : <Batches />),
   workers: ({ path }) => (path[0] ? <WorkerScreen id={path[0]} /> : <Workers />),
   operations: ({ path }) => (path[0] ? <OperationScreen id={path[0]} /> : <Operations />),
   keys: () => <Keys />,
+  members: () => <Members />,
+  projects: () => <Projects />,
   audit: ({ query }) => <Audit query={query} />,
 };
 

@@ -22,7 +22,7 @@ NOW = datetime.now(UTC)
 P95_S = 0.150
 PATHS = (
     "/v1/stats/overview", "/v1/stats/history", "/v1/stats/history?bucket_ms=3600000&since=", "/v1/stats/latency", "/v1/job-types",
-    "/v1/queues/queue-1/stats", "/v1/queues/queue-1/partitions",
+    "/v1/queues/queue-1/stats", "/v1/queues/queue-1/partitions", "/v1/metrics",
 )  # fmt: skip
 
 
@@ -63,6 +63,9 @@ STATEMENTS: dict[str, dict[str, Any]] = {
         "most": stats.COUNTER_ROWS,
     },
     "latency": {"queue": None, "since": NOW - timedelta(days=1), "most": stats.COUNTER_ROWS},
+    "recorded": {"ended": 8_000, "waiting": 2_000},
+    "rules": {"limit": 1_000},
+    "totals": {"limit": 200},
     "job_types": {"after": None, "limit": 50},
     "partitions": {"after": None, "limit": 50, "lanes": partitions.LANES, "each": partitions.OF_EACH_LANE, "most": partitions.ENTRIES},
 }  # fmt: skip

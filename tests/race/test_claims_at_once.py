@@ -1,5 +1,6 @@
 """Claims from many processes at once, and what is committed beside and behind them."""
 
+import time
 from collections import Counter
 
 import pytest
@@ -10,7 +11,7 @@ from harness.processes import actors
 from tidemill.domain.jobs import Edit
 from tidemill.domain.transitions import Event
 from tidemill.engine.operate import edit, promote, reschedule, retry
-from tidemill.store import claims as store_claims
+from tidemill.store import watermarks
 
 
 def test_eight_processes_never_claim_the_same_job_twice(mill: Mill) -> None:
@@ -39,7 +40,7 @@ def test_a_job_at_a_priority_used_for_the_first_time_is_claimable_as_soon_as_it_
             assert [job.job_id for job in claimer.claim(10)] == [late]
             if rolls_back:
                 raise Rollback(first)
-        claimer.store.watermarks._scan_at = 0.0  # the machine may have stood still for longer than the marks lag behind
+        claimer.store.watermarks.forget()  # the machine may have stood still for longer than the marks lag behind
         assert [job.job_id for job in claimer.claim(10)] == ([] if rolls_back else [early])
     assert mill.misplaced() == []
 
@@ -68,8 +69,7 @@ def test_a_priority_given_by_an_edit_for_the_first_time_is_claimed_too(mill: Mil
 
 def ahead(mill: Mill, secs: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moves the clock that the watermarks look at."""
-    real = store_claims.time.monotonic
-    monkeypatch.setattr(store_claims.time, "monotonic", lambda: real() + secs)
+    monkeypatch.setattr(mill.store.watermarks._turns, "_clock", lambda: time.time() + secs)
 
 
 def test_a_row_committed_late_behind_the_watermark_is_claimed_within_five_seconds(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_a_row_committed_late_behind_the_watermark_is_claimed_within_five_second
         mill.enqueue_all([{}] * 3)
         assert len(mill.claim(10)) == 3
     assert mill.claim(10) == []  # behind the mark
-    ahead(mill, store_claims.FULL_SCAN_EVERY_SECS + 0.1, monkeypatch)
+    ahead(mill, watermarks.FULL_SCAN_EVERY_SECS + 0.1, monkeypatch)
     assert [job.job_id for job in mill.claim(10)] == [first]
 
 

@@ -87,7 +87,7 @@ def test_a_worker_killed_in_the_middle_of_a_claim_leaves_the_jobs_to_the_others(
         assert actor.line() == "holding"
         assert mill.claim(20) == []  # skipped, not waited for
         actor.kill()
-    mill.store.watermarks._scan_at = 0.0
+    mill.store.watermarks.forget()
     jobs = until(lambda: mill.claim(20))
     assert {(job.attempt, job.fence) for job in jobs} == {(1, 1)}
 

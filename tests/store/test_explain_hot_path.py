@@ -96,7 +96,7 @@ HOT: dict[str, tuple[Callable[[Connection], dict[str, Any]], set[str], int]] = {
     "leases/leased": (pairs, {"job_leases_pkey", "jobs_pkey"}, 2_500),
     "leases/heartbeat": (pairs, {"job_leases_pkey"}, 3_000),
     "leases/acked": (pairs, set(), 1_500),
-    "leases/expired": (lambda conn: {"limit": BATCH, "now": None}, {"job_leases_by_expiry", "jobs_pkey"}, 2_500),
+    "leases/expired": (lambda conn: {"limit": BATCH, "since": None, "now": None}, {"job_leases_by_expiry", "jobs_pkey"}, 2_500),
     "scheduler/ring": (lambda conn: {"limit": BATCH, "now": None}, {"job_queue_entries_pkey"}, 1_500),
 }  # fmt: skip
 
@@ -142,7 +142,7 @@ def test_an_idle_worker_walks_no_dead_rows(databases: Databases) -> None:
         store = PostgresStore(conn)
         while claim(store, ClaimRequest(PROJECT, WORKER, ["default"], 500)):
             pass
-        store.watermarks._scan_at = 0.0
+        store.watermarks.forget()
         assert claim(store, ClaimRequest(PROJECT, WORKER, ["default"], 500)) == []  # the scan that is due
         queues, priorities, instants = store.watermarks.since(None)
         conn.execute("begin")

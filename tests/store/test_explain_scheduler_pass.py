@@ -60,7 +60,7 @@ def test_pass_over_a_million_late_rows_touches_one_batch(late: str) -> None:
 @pytest.mark.parametrize(("name", "blocks"), [("leases/expired", 15 * BATCH), ("scheduler/ring", 3 * BATCH)])
 def test_sweep_of_a_million_rows_reads_few_blocks(late: str, name: str, blocks: int) -> None:
     with connect(late) as conn, conn.transaction(force_rollback=True):
-        plan = crowd.explain(conn, name, {"limit": BATCH, "now": None})
+        plan = crowd.explain(conn, name, {"limit": BATCH, "since": None, "now": None})
     assert plan.scans == []
     assert plan.blocks <= blocks
     assert plan.most_rows <= 2 * BATCH

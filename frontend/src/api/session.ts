@@ -39,6 +39,7 @@ export function useSession(): Session {
   useEffect(() => {
     const watcher = (): void => draw((n) => n + 1);
     watchers.add(watcher);
+    watcher(); // it may have changed between the first drawing and now
     return () => void watchers.delete(watcher);
   }, []);
   return session;

@@ -11,7 +11,7 @@ test("a duration has two units at most, and carries over", () => {
 });
 
 test("a duration that is missing or negative says so", () => {
-  assert.deepEqual([duration(null), duration(undefined), duration(Number.NaN), duration(-2_000)], ["–", "–", "–", "−2.0 s"]);
+  assert.deepEqual([duration(null), duration(undefined), duration(Number.NaN), duration(-2_000)], ["–", "–", "–", "−2 s"]);
 });
 
 test("a relative time looks both ways and is never empty", () => {

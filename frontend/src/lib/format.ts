@@ -12,7 +12,7 @@ export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
   if (ms < 0) return `−${duration(-ms)}`;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1).replace(/\.0$/, "")} s`;
   const rounded = ms < 3_600_000 ? Math.round(ms / 1_000) * 1_000 : Math.round(ms / 60_000) * 60_000;
   const first = UNITS.findIndex(([, size]) => rounded >= size);
   const [name, size] = UNITS[first] ?? ["s", 1_000];

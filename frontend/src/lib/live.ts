@@ -21,6 +21,7 @@ interface Changes {
   queues?: unknown[];
   schedules?: unknown[];
   workers?: unknown[];
+  truncated?: boolean;
   overview?: unknown;
 }
 
@@ -67,6 +68,7 @@ export function onChange(topics: readonly Topic[], act: () => void): () => void 
 
 /** Which topics an answer is about. */
 export function topicsOf(changes: Changes): Set<Topic> {
+  if (changes.truncated) return new Set(["jobs", "queues", "schedules", "workers", "overview"]);
   const topics = new Set<Topic>();
   for (const topic of ["jobs", "queues", "schedules", "workers"] as const) if (changes[topic]?.length) topics.add(topic);
   if (topics.size || changes.overview) topics.add("overview");

@@ -1,15 +1,18 @@
 /** Queues, and what may hold their jobs back: pause, limits, weights, rates. */
 
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 
-import { api, segment } from "../api/http.ts";
+import { api, type Failure, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { ConcurrencyLimit, Queue, RateClass } from "../api/types.ts";
 import { duration, plural } from "../lib/format.ts";
-import { to, toWith } from "../lib/route.ts";
-import { Button, Card, State } from "../ui/basic.tsx";
-import { attempt } from "../ui/dialog.tsx";
+import { refreshAll } from "../lib/live.ts";
+import { go, to, toWith } from "../lib/route.ts";
+import { Button, Card, Field, State } from "../ui/basic.tsx";
+import { attempt, Dialog } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
+import { Wrong } from "../ui/states.tsx";
 import type { Column } from "../ui/table.tsx";
 
 /** Pause or resume; the word of it offers the way back. */
@@ -58,13 +61,20 @@ const LIMITS: readonly Column<ConcurrencyLimit>[] = [
 ];
 
 export function Queues(): JSX.Element {
+  const [making, setMaking] = useState(false);
   return (
     <>
       <header>
         <h1>Queues</h1>
+        {may("admin") && (
+          <Button kind="main" onClick={() => setMaking(true)}>
+            New queue
+          </Button>
+        )}
       </header>
+      {making && <NewQueue onClose={() => setMaking(false)} />}
       <List<Queue> what="queues" path="/v1/queues" topics={["queues"]} id={(queue) => queue.name} columns={COLUMNS} href={(queue) => to("queues", queue.name)} screen="queues">
-        A queue comes into being with its first job.
+        Jobs wait in queues; each has its priority, weight and limits.
       </List>
       <Card title="Rate classes">
         <List<RateClass> what="rate classes" path="/v1/rate-classes" topics={["queues"]} id={(one) => one.name} columns={CLASSES} screen="queues">
@@ -77,5 +87,34 @@ export function Queues(): JSX.Element {
         </List>
       </Card>
     </>
+  );
+}
+
+function NewQueue({ onClose }: { onClose: () => void }): JSX.Element {
+  const [error, setError] = useState<Failure>();
+  const make = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const name = String(new FormData(event.currentTarget as HTMLFormElement).get("name") ?? "").trim();
+    try {
+      await api.post("/v1/queues", { name });
+      refreshAll();
+      go(to("queues", name));
+    } catch (failure) {
+      setError(failure as Failure);
+    }
+  };
+  return (
+    <Dialog title="New queue" onClose={onClose}>
+      <form onSubmit={(event) => void make(event)}>
+        <Field label="Name" hint="Letters, digits and _ . : / -; priority and limits are set afterwards.">
+          <input name="name" required maxLength={200} autofocus />
+        </Field>
+        {error && <Wrong error={error} />}
+        <div class="row end">
+          <Button onClick={onClose}>Cancel</Button>
+          <button class="button main">Make it</button>
+        </div>
+      </form>
+    </Dialog>
   );
 }

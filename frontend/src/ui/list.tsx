@@ -23,6 +23,11 @@ interface Props<T> {
   screen: string;
 }
 
+/** "classes" → "class", "batches" → "batch", "queues" → "queue". */
+function singular(what: string): string {
+  return what.replace(/(ss|ch)es$/, "$1").replace(/([^s])s$/, "$1");
+}
+
 const NONE = new URLSearchParams();
 
 export function List<T>({ what, path, query = NONE, topics, id, columns, href, children, screen }: Props<T>): JSX.Element {
@@ -35,7 +40,7 @@ export function List<T>({ what, path, query = NONE, topics, id, columns, href, c
         <>
           <Table label={what} rows={list.rows} columns={columns} id={id} {...(href ? { href } : {})} onEnd={list.more ? list.onEnd : undefined} />
           <p class="dim" role="status">
-            {plural(list.rows.length, what.replace(/s$/, ""), what)} loaded{list.more ? ", more below" : ": all there are"}
+            {plural(list.rows.length, singular(what), what)} loaded{list.more ? ", more below" : ": all there are"}
           </p>
         </>
       )}

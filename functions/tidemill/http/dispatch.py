@@ -23,6 +23,9 @@ from tidemill.ports.signing import SigningKeys
 from tidemill.store.database import Database
 
 Response = dict[str, Any]
+FENCED = "admin"
+"""The function whose database role sees one project at a time. The data plane's do not, for a claim would pay for it."""
+
 NOBODY = Principal("nobody", "", "", frozenset())
 
 
@@ -84,9 +87,10 @@ class Dispatcher:
         principal = self._admitted(request, route, parameters)
         endpoint = endpoint_of(route)
         marks: Operation = endpoint.operation
-        call = Call(request, principal, self._lazy, self._sleep, ring=self._ring, sessions=self._sessions)  # type: ignore[arg-type]
+        database = Fenced(self._lazy, principal.project_id) if route.function == FENCED else self._lazy
+        call = Call(request, principal, database, self._sleep, ring=self._ring, sessions=self._sessions)  # type: ignore[arg-type]
         if route.is_audited(principal.scopes):
-            call.audit = call.database = Auditing(self._lazy, principal, request, route, parameters)  # type: ignore[assignment, arg-type]
+            call.audit = call.database = Auditing(database, principal, request, route, parameters)  # type: ignore[assignment, arg-type]
         if route.path.startswith("/v1/"):
             settings = self.settings
             call.stage, call.tick_budget_ms, call.trusted_proxies = settings.stage, settings.tick_budget_ms, settings.trusted_proxies
@@ -136,6 +140,25 @@ class _Lazy:
 
     def run(self, work: Callable[[Any], Any]) -> Any:
         return self._owner.database.run(work)
+
+
+class Fenced:
+    """A database whose every `run` is one transaction about one project (none: about no project's rows)."""
+
+    def __init__(self, plain: _Lazy, project_id: str) -> None:
+        self._plain, self._project_id = plain, project_id
+
+    def run(self, work: Callable[[Any], Any]) -> Any:
+        """What `work` returns."""
+        if not self._project_id:
+            return self._plain.run(work)
+
+        def fenced(store: Any) -> Any:
+            with store.transaction():
+                store.fence(self._project_id)
+                return work(store)
+
+        return self._plain.run(fenced)
 
 
 def endpoint_of(route: Route) -> Any:

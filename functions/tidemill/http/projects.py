@@ -84,8 +84,10 @@ def create(call: Call) -> Answer:
             raise unseen("organization", org_id)
         if found[0]["role"] != "owner":
             raise Forbidden(f"the role {found[0]['role']} has not the scope owner: only owners create projects")
+        store.fence(project_id)
         if not store.create_project(project_id, str(new_id()), org_id, name, created_by=call.principal.id):
             raise Conflict(f"the organization has a project called {name!r}: choose another name")
+        store.fence(call.project_id)  # where the note belongs
         made = _row(store, call, project_id)
         call.note("project", project_id, after=_shown(made), org_id=org_id)
         return made

@@ -155,6 +155,7 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/queues/{name}/stats", "admin", (R, O, A), "queue_stats:stats"),
     Route("GET", "/v1/queues/{name}/partitions", "admin", (R, O, A), "queue_stats:partitions"),
     Route("PATCH", "/v1/queues/{name}/partitions/{key}", "admin", (O, A), "queue_stats:weigh"),
+    Route("POST", "/v1/queues/{name}/simulate", "admin", (R, O, A), "simulate:simulate"),
     Route("GET", "/v1/stats/overview", "admin", (R, O, A), "stats:overview"),
     Route("GET", "/v1/stats/history", "admin", (R, O, A), "stats:history"),
     Route("GET", "/v1/stats/latency", "admin", (R, O, A), "stats:latency"),
@@ -196,7 +197,7 @@ READS: Final = frozenset({"schedules:preview_timing"})
 """Endpoints that change nothing although their method could."""
 
 VERBS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "queues": {"POST": ("pause", "resume"), "GET": ("stats", "partitions")},
+    "queues": {"POST": ("pause", "resume", "simulate"), "GET": ("stats", "partitions")},
     "retry-policies": {},
     "rate-classes": {},
     "concurrency-limits": {},

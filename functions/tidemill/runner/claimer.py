@@ -24,6 +24,8 @@ STOCK: Final = 1_000
 STOCK_SECS: Final = 0.05
 """Jobs may be claimed ahead of a free place if they are expected to get one within this time."""
 POLL_SECS: Final = (0.2, 1.0)
+HAND_OVER_SECS: Final = 0.0003
+"""After a claim that brought less than was wanted: the handlers' threads get the interpreter first, then we look for more."""
 
 
 class Claimer:
@@ -85,6 +87,8 @@ class Claimer:
             self._log.info("claims_resumed")
         if jobs:
             self._take(jobs)
+            if len(jobs) < want:
+                self._nap.wait(HAND_OVER_SECS)
         elif not self._closed:
             self._source.rest(random.uniform(*POLL_SECS))
 

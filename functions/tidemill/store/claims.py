@@ -1,70 +1,18 @@
-"""Jobs go out under leases. Watermarks live here, in the process's memory (docs/adr/0003)."""
+"""Jobs go out under leases."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from psycopg import Connection
 
 from tidemill.domain.jobs import ClaimedJob, ClaimRequest, Lease
-from tidemill.store.base import Adapter
+from tidemill.store.base import Adapter, array, texts
+from tidemill.store.watermarks import Watermarks
 
-LAG: Final = timedelta(milliseconds=200)
-FULL_SCAN_EVERY_SECS: Final = 5.0
-LEVELS_KEPT: Final = 10_000
 LOOKS: Final = 20
-
-JobTypes = frozenset[str] | None
-
-
-class Watermarks:
-    """Per queue and priority, where the next claim starts to look: the last run_at claimed less 0.2 s.
-
-    Rows that a long transaction committed behind the mark are picked up by a scan without marks every 5 s. The marks only
-    save work: under an old snapshot the index keeps dead rows, and a claim would walk all of them again and again.
-    Claims of other job types have marks of their own: what one passes over is still ahead of another.
-    """
-
-    def __init__(self) -> None:
-        self._marks: dict[JobTypes, dict[tuple[str, int], datetime]] = {}
-        self._scan_at = 0.0
-        self._unscanned: set[JobTypes] = set()
-        self._is_scan = False
-
-    def since(self, job_types: JobTypes) -> tuple[list[str], list[int], list[datetime]]:
-        """Queue ids, priorities and instants of one length; empty when a scan without marks is due."""
-        now = time.monotonic()
-        if now >= self._scan_at:
-            self._scan_at = now + FULL_SCAN_EVERY_SECS
-            self._unscanned.update(self._marks)
-        marks = self._marks.get(job_types, {})
-        self._is_scan = job_types in self._unscanned or not marks
-        if self._is_scan:
-            self._unscanned.discard(job_types)
-            return [], [], []
-        return [q for q, _ in marks], [p for _, p in marks], list(marks.values())
-
-    def claimed(self, job_types: JobTypes, jobs: Sequence[ClaimedJob]) -> None:
-        """Moves the marks up to what was claimed; after a scan also back, so that a clock that was set back hides nothing for long.
-
-        A scan that finds nothing leaves them where they are: an idle worker would else walk all dead rows at every look.
-        """
-        if sum(map(len, self._marks.values())) > LEVELS_KEPT:
-            self._marks.clear()
-        found: dict[tuple[str, int], datetime] = {}
-        for job in jobs:
-            key, mark = (job.queue_id, job.priority), job.run_at - LAG
-            if (known := found.get(key)) is None or mark > known:
-                found[key] = mark
-        if not found:
-            return
-        marks = self._marks.setdefault(job_types, {})
-        for key, mark in found.items():
-            if self._is_scan or (known := marks.get(key)) is None or mark > known:
-                marks[key] = mark
 
 
 class Claims(Adapter):
@@ -109,15 +57,15 @@ class Claims(Adapter):
         params = {
             **_params(request, limit, now),
             "project_id": request.project_id,
-            "queues": list(names),
-            "since_queues": queues,
-            "since_priorities": priorities,
-            "since_at": instants,
+            "queues": texts(names),
+            "since_queues": array(queues),
+            "since_priorities": array(priorities),
+            "since_at": texts([at.isoformat() for at in instants]),
         }
         rows = self._rows("transitions/claim", params)
         jobs = [ClaimedJob._make(row[:-1]) for row in rows if row[0] is not None]
         if now is None:
-            self.watermarks.claimed(job_types, jobs)
+            self.watermarks.claimed(job_types, jobs, is_full=len(jobs) >= limit)
         rest = [row for row in rows if row[0] is None]
         queues_left = [(row[15], row[3], row[2] == "gated") for row in rest if row[15] is not None]
         return jobs, queues_left, len(queues_left) < len(rest)
@@ -133,7 +81,7 @@ class Claims(Adapter):
 
 def _params(request: ClaimRequest, limit: int, now: datetime | None) -> dict[str, Any]:
     return {
-        "job_types": list(request.job_types) if request.job_types is not None else None,
+        "job_types": texts(request.job_types) if request.job_types is not None else None,
         "worker_id": request.worker_id,
         "lease_ms": request.lease_ms,
         "start": request.start,

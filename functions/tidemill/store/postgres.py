@@ -23,6 +23,7 @@ from tidemill.store.reports import Reports
 from tidemill.store.schedules import Schedules
 from tidemill.store.sessions import Sessions
 from tidemill.store.settles import Settles
+from tidemill.store.simulates import Simulates
 from tidemill.store.snapshots import Snapshots
 from tidemill.store.stats import Stats
 from tidemill.store.sweeps import Sweeps
@@ -52,6 +53,7 @@ class PostgresStore(
     Sessions,
     Stats,
     Partitions,
+    Simulates,
     Quarantines,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

@@ -1,0 +1,160 @@
+/** Is something wrong? The first screen answers that before anything else, and each number leads to what it counts. */
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+
+import type { History, Latency, Overview as Glance, QueueBacklog } from "../api/types.ts";
+import { count, duration, number, plural, rate } from "../lib/format.ts";
+import { useResource } from "../lib/live.ts";
+import { to, toWith } from "../lib/route.ts";
+import { Card, State, Tile } from "../ui/basic.tsx";
+import { Chart } from "../ui/chart.tsx";
+import { NothingYet, Shown } from "../ui/states.tsx";
+import { type Column, Table } from "../ui/table.tsx";
+
+const OLD_MS = 5 * 60_000;
+
+const QUEUES: readonly Column<QueueBacklog>[] = [
+  { name: "Queue", cell: (queue) => <a href={to("queues", queue.name)}>{queue.name}</a> },
+  { name: "", cell: (queue) => queue.is_paused && <State is="paused" /> },
+  { name: "Queued", cell: (queue) => <a href={toWith({ queue: queue.name, state: "queued" }, "jobs")}>{count(queue.queued)}</a>, end: true },
+  { name: "Scheduled", cell: (queue) => count(queue.scheduled), end: true, wide: true },
+  { name: "Running", cell: (queue) => count(queue.running + queue.claimed), end: true },
+  { name: "Dead", cell: (queue) => count(queue.dead_letter), end: true, wide: true },
+  { name: "Oldest", cell: (queue) => duration(queue.oldest_queued_age_ms), end: true },
+  { name: "In", cell: (queue) => rate(queue.arrived_per_second * 60), end: true, wide: true },
+  { name: "Out", cell: (queue) => rate(queue.completed_per_second * 60), end: true, wide: true },
+];
+
+export function Overview(): JSX.Element {
+  const glance = useResource<Glance>("/v1/stats/overview", ["overview", "jobs", "queues", "workers"]);
+  return (
+    <>
+      <header>
+        <h1>Overview</h1>
+      </header>
+      <Shown of={glance}>
+        {(value) => (
+          <>
+            <Verdict of={value} />
+            <Tiles of={value} />
+            <div class="columns">
+              <ThroughputChart />
+              <LatencyCard />
+            </div>
+            <Card title="Backlog per queue">
+              {value.queues.length ? (
+                <Table label="Queues" rows={value.queues} columns={QUEUES} id={(queue) => queue.name} href={(queue) => to("queues", queue.name)} />
+              ) : (
+                <NothingYet what="queues">Make one under <a href={to("queues")}>Queues</a>.</NothingYet>
+              )}
+            </Card>
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** What is wrong, in words, the worst first. */
+export function troubles(of: Glance): string[] {
+  const waiting = number(of.states.queued);
+  const said: string[] = [];
+  if (of.live_workers === 0 && waiting > 0) said.push(`No worker is alive, and ${plural(waiting, "job")} ${waiting === 1 ? "waits" : "wait"}.`);
+  if (of.dead_1h > 0) said.push(`${plural(of.dead_1h, "job")} died within the last hour.`);
+  if ((of.oldest_queued_age_ms ?? 0) > OLD_MS && of.live_workers > 0) said.push(`The oldest job that could run has waited for ${duration(of.oldest_queued_age_ms)}.`);
+  if (number(of.states.quarantined) > 0) said.push(`${plural(number(of.states.quarantined), "job")} ${number(of.states.quarantined) === 1 ? "is" : "are"} in quarantine.`);
+  if (of.paused_queues.length) said.push(`Paused: ${of.paused_queues.join(", ")}.`);
+  return said;
+}
+
+function Verdict({ of }: { of: Glance }): JSX.Element {
+  const said = troubles(of);
+  if (!said.length) return <p class="banner fine" role="status">✓ Nothing is wrong that is counted here.</p>; // prettier-ignore
+  return (
+    <div class="banner" role="status">
+      <ul class="plain">
+        {said.map((one) => (
+          <li key={one}>{one}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Tiles({ of }: { of: Glance }): JSX.Element {
+  const waiting = number(of.states.queued);
+  return (
+    <div class="tiles">
+      <Tile name="Live workers" value={count(of.live_workers)} note={plural(of.worker_slots, "slot")} tone={of.live_workers ? undefined : waiting ? "bad" : "warn"} href={to("workers")} />
+      <Tile name="Oldest queued" value={duration(of.oldest_queued_age_ms)} tone={(of.oldest_queued_age_ms ?? 0) > OLD_MS ? "warn" : undefined} href={toWith({ state: "queued", sort: "run_at" }, "jobs")} />
+      <Tile name="Failures, 1 h" value={count(of.failures_1h)} tone={of.failures_1h ? "warn" : undefined} href={toWith({ state: "retrying" }, "jobs")} />
+      <Tile name="Dead" value={count(of.states.dead_letter)} note={of.dead_1h ? `${count(of.dead_1h)} in 1 h` : undefined} tone={of.dead_1h ? "bad" : number(of.states.dead_letter) ? "warn" : undefined} href={to("dead-letters")} />
+      <Tile name="Quarantined" value={count(of.states.quarantined)} tone={number(of.states.quarantined) ? "warn" : undefined} href={to("quarantine")} />
+      <Tile name="Queued" value={count(of.states.queued)} href={toWith({ state: "queued" }, "jobs")} />
+      <Tile name="Running" value={count(number(of.states.running) + number(of.states.claimed))} href={toWith({ state: ["claimed", "running"] }, "jobs")} />
+      <Tile name="Scheduled" value={count(of.states.scheduled)} href={toWith({ state: "scheduled", sort: "run_at" }, "jobs")} />
+      <Tile name="In" value={rate(of.throughput.arrived_per_second * 60)} />
+      <Tile name="Out" value={rate(of.throughput.completed_per_second * 60)} />
+    </div>
+  );
+}
+
+function ThroughputChart(): JSX.Element {
+  const history = useResource<History>("/v1/stats/history", ["overview"]);
+  const value = history.value;
+  const drawn = useMemo(
+    () =>
+      value && {
+        times: value.buckets.map((bucket) => Date.parse(bucket.at)),
+        lines: [
+          { name: "arrived", colour: "--link", values: value.buckets.map((bucket) => bucket.arrived) },
+          { name: "completed", colour: "--good", values: value.buckets.map((bucket) => bucket.completed) },
+          { name: "failed", colour: "--warn", values: value.buckets.map((bucket) => bucket.failed) },
+          { name: "dead", colour: "--bad", values: value.buckets.map((bucket) => bucket.dead) },
+        ],
+      },
+    [value],
+  );
+  return (
+    <Card title="Jobs per minute, the last hour">
+      <Shown of={history}>{() => drawn && <Chart title="Jobs per minute" {...drawn} />}</Shown>
+    </Card>
+  );
+}
+
+function LatencyCard(): JSX.Element {
+  const latency = useResource<Latency>("/v1/stats/latency", ["overview"]);
+  return (
+    <Card title="Latency, the last hour">
+      <Shown of={latency}>
+        {(value) => (
+          <div class="table-box">
+            <table aria-label="Latency">
+              <thead>
+                <tr>
+                  <th scope="col"></th>
+                  <th scope="col" class="end">p50</th>
+                  <th scope="col" class="end">p95</th>
+                  <th scope="col" class="end">p99</th>
+                  <th scope="col" class="end">attempts</th>
+                </tr>
+              </thead>
+              <tbody>
+                {([["Wait in the queue", value.queue_wait], ["Run time", value.run_time]] as const).map(([name, of]) => (
+                  <tr key={name}>
+                    <th scope="row">{name}</th>
+                    <td class="end">{duration(of.p50_ms)}</td>
+                    <td class="end">{duration(of.p95_ms)}</td>
+                    <td class="end">{duration(of.p99_ms)}</td>
+                    <td class="end">{count(of.count)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Shown>
+    </Card>
+  );
+} // prettier-ignore

@@ -1,0 +1,46 @@
+/** Lines over time. Bound to its box, coloured by the theme; its numbers are also there as a table for those who cannot see it. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+import { count } from "../lib/format.ts";
+
+export interface Line {
+  name: string;
+  colour: string;
+  values: readonly (number | null)[];
+}
+
+const HEIGHT = 190;
+
+function colour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** `times`: ms since 1970. `unit` stands behind each value. */
+export function Chart({ title, times, lines, unit = "" }: { title: string; times: readonly number[]; lines: readonly Line[]; unit?: string }): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const here = box.current;
+    if (!here) return;
+    const axis = { stroke: "#7d8d98", grid: { stroke: "#7d8d9833", width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const said = (value: number | null): string => (value === null || value === undefined ? "–" : `${count(Math.round(value * 10) / 10)}${unit}`);
+    const plot = new uPlot(
+      {
+        width: Math.max(200, here.clientWidth), height: HEIGHT, legend: { show: true, live: true }, cursor: { drag: { x: false, y: false } },
+        axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
+        scales: { y: { range: (_, __, top) => [0, top > 0 ? top * 1.1 : 1] } },
+        series: [{ value: (_, at) => (at ? new Date(at * 1_000).toLocaleTimeString() : "–") }, ...lines.map((line) => ({ label: line.name, stroke: () => colour(line.colour), width: 1.6, value: (_: uPlot, value: number | null) => said(value), points: { show: false } }))],
+      },
+      [times.map((at) => at / 1_000), ...lines.map((line) => [...line.values])],
+      here,
+    ); // prettier-ignore
+    const resized = new ResizeObserver(() => plot.setSize({ width: Math.max(200, here.clientWidth), height: HEIGHT }));
+    resized.observe(here);
+    return () => (resized.disconnect(), plot.destroy());
+  }, [times, lines]);
+  const last = lines.map((line) => `${line.name} ${line.values.at(-1) ?? "–"}${unit}`).join(", ");
+  return <div class="chart" ref={box} role="img" aria-label={`${title}; the latest: ${last}`} />;
+}
