@@ -17,18 +17,18 @@ with found as materialized (
     delete from tidemill.job_queue_entries e
     using found f
     where not f.is_later and e.queue_id = f.queue_id and e.lane = f.lane and e.priority = f.priority and e.run_at = f.run_at and e.job_id = f.job_id
-    returning e.job_id, e.queue_id, e.lane, e.attempt_count, e.fence, e.traits, e.run_at, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
+    returning e.job_id, e.queue_id, e.lane, e.priority, e.attempt_count, e.fence, e.traits, e.run_at, coalesce(%(now)s::timestamptz, statement_timestamp()) as now
 ), news as (
     -- one may have stood in front of a lane that waits for what it costs
-    insert into tidemill.lane_news (queue_id, job_id, run_at)
-    select distinct on (g.queue_id, g.lane) g.queue_id, g.job_id, g.now from gone g where g.lane <> 0
+    insert into tidemill.lane_news (queue_id, lane, priority, run_at)
+    select distinct g.queue_id, g.lane, g.priority, g.now from gone g where g.lane <> 0
 ), moved as (
     update tidemill.jobs j
     set phase = 'cancelled', attempt_count = g.attempt_count, fence = g.fence, final_reason = %(reason)s::text, finalized_at = g.now,
         retention_until = greatest(g.now + make_interval(secs => coalesce(j.retention_ms, q.retention_cancelled_ms) / 1000.0), j.unique_until),
         updated_at = g.now
     from gone g join tidemill.queues q on q.id = g.queue_id
-    where j.id = g.job_id and j.id = any(%(job_ids)s::uuid[])
+    where j.id = g.job_id
 ), freed as (
     delete from tidemill.unique_holds h
     where h.kind = 'unique' and h.job_id = any(array(

@@ -13,7 +13,7 @@ with found as materialized (
         retention_until = greatest(coalesce(%(now)s::timestamptz, statement_timestamp()) + make_interval(secs => coalesce(j.retention_ms, q.retention_cancelled_ms) / 1000.0), j.unique_until),
         updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from found f, tidemill.queues q
-    where not f.is_later and j.id = f.id and j.id = any(%(job_ids)s::uuid[]) and q.id = j.queue_id
+    where not f.is_later and j.id = f.id and q.id = j.queue_id
     returning j.id, j.unique_window, tidemill.job_traits(j) as traits, j.updated_at
 ), freed as (
     delete from tidemill.unique_holds h

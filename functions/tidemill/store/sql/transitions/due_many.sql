@@ -23,6 +23,6 @@ with found as materialized (
     update tidemill.jobs j
     set run_at = g.now, updated_at = g.now
     from gone g
-    where j.id = g.job_id and j.id = any(%(job_ids)s::uuid[])
+    where j.id = g.job_id
 )
 select f.job_id::text, case when f.is_later then 'later' else 'moved' end as outcome, 0::smallint as traits from found f

@@ -8,7 +8,7 @@ with found as materialized (
     update tidemill.jobs j
     set phase = 'moving', is_held = false, pending_parents = 0, run_at = greatest(j.run_at, coalesce(%(now)s::timestamptz, statement_timestamp())), updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from found f
-    where j.id = f.id and j.id = any(%(job_ids)s::uuid[]) and j.phase = 'waiting'
+    where j.id = f.id and j.phase = 'waiting'
     returning j.*, tidemill.job_traits(j) as traits
 ), news as (
     insert into tidemill.lane_news (queue_id, job_id, run_at)

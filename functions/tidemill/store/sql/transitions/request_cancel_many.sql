@@ -16,7 +16,7 @@ with found as materialized (
     update tidemill.job_leases l
     set cancel_requested_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from found f
-    where l.job_id = f.job_id and l.job_id = any(%(job_ids)s::uuid[]) and not f.is_later and not f.is_asked
+    where l.job_id = f.job_id and not f.is_later and not f.is_asked
     returning l.job_id, l.cancel_requested_at
 ), noted as (
     insert into tidemill.operation_jobs (operation_id, job_id, was, at)

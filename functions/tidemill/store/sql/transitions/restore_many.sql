@@ -47,7 +47,7 @@ with gone as materialized (
 ), reopened as (
     update tidemill.job_dependencies d set settled_at = null
     from edges e join judged v on v.id = e.job_id
-    where v.outcome = 'moved' and e.is_live and d.job_id = e.job_id and d.depends_on_job_id = e.depends_on_job_id and d.job_id = any(%(job_ids)s::uuid[])
+    where v.outcome = 'moved' and e.is_live and d.job_id = e.job_id and d.depends_on_job_id = e.depends_on_job_id
 ), moved as (
     update tidemill.jobs j
     set phase = case when v.was = 'quarantined' then 'quarantined'
@@ -59,7 +59,7 @@ with gone as materialized (
         run_at = case when v.was in ('claimed', 'running') or (v.was = 'pending' and v.live = 0 and not v.was_held and not (v.has_failed and v.rule = 'hold')) then greatest(j.run_at, coalesce(%(now)s::timestamptz, statement_timestamp())) else j.run_at end,
         final_reason = null, finalized_at = null, retention_until = null, updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from judged v
-    where v.outcome = 'moved' and j.id = v.id and j.id = any(%(job_ids)s::uuid[]) and j.phase = 'cancelled'
+    where v.outcome = 'moved' and j.id = v.id and j.phase = 'cancelled'
     returning j.*, tidemill.job_traits(j) as traits
 ), news as (
     insert into tidemill.lane_news (queue_id, job_id, run_at)

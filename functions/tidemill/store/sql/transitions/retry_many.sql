@@ -25,7 +25,7 @@ with dead as materialized (
     set phase = 'moving', attempt_count = 0, crash_count = 0, final_reason = null, finalized_at = null, retention_until = null,
         run_at = coalesce(%(now)s::timestamptz, statement_timestamp()), updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from ready r
-    where j.id = r.id and j.id = any(%(job_ids)s::uuid[]) and j.phase = 'dead_letter'
+    where j.id = r.id and j.phase = 'dead_letter'
     returning j.*, tidemill.job_traits(j) as traits
 ), news as (
     insert into tidemill.lane_news (queue_id, job_id, run_at)

@@ -10,7 +10,7 @@ with found as materialized (
 ), asked as (
     update tidemill.job_leases l set cancel_requested_at = null
     from found f
-    where l.job_id = f.job_id and l.job_id = any(%(job_ids)s::uuid[])
+    where l.job_id = f.job_id
     returning l.job_id
 )
 select a.job_id::text, 'moved' as outcome, 0::smallint as traits from asked a
