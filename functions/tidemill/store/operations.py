@@ -117,7 +117,7 @@ class Operations(Lists):
         if not job_ids:
             return []
         rows = self._rows(f"transitions/{statement}", {**values, "job_ids": list(job_ids), "now": now})
-        return [Outcome(*row) for row in rows]
+        return list({row[0]: Outcome(*row) for row in rows}.values())  # of two rows for one job the last counts
 
     def prune_operations(self, kept_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
         row = self._row("operations/prune", {"kept_ms": kept_ms, "limit": limit, "now": now})

@@ -40,5 +40,6 @@ with found as materialized (
     select %(operation_id)s::uuid, g.job_id, case when g.run_at > g.now then 'scheduled' else 'queued' end::tidemill.job_status, g.now from gone g
     on conflict do nothing
 )
-select f.job_id::text, case when f.is_later then 'later' else 'moved' end as outcome, coalesce(g.traits, 0::smallint) as traits
-from found f left join gone g on g.job_id = f.job_id
+select f.job_id::text, 'later' as outcome, 0::smallint as traits from found f where f.is_later
+union all
+select g.job_id::text, 'moved', g.traits from gone g

@@ -14,7 +14,7 @@ with found as materialized (
         updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from found f, tidemill.queues q
     where not f.is_later and j.id = f.id and q.id = j.queue_id
-    returning j.id, j.unique_window, tidemill.job_traits(j) as traits, j.updated_at
+    returning j.id, j.unique_window, tidemill.job_traits(j) as traits, j.updated_at, f.phase as was, f.is_held as was_held
 ), freed as (
     delete from tidemill.unique_holds h
     where h.kind = 'unique' and h.job_id = any(array(
@@ -23,9 +23,10 @@ with found as materialized (
         order by u.key for update))
 ), noted as (
     insert into tidemill.operation_jobs (operation_id, job_id, was, was_held, at)
-    select %(operation_id)s::uuid, m.id, case f.phase when 'waiting' then 'pending' else 'quarantined' end::tidemill.job_status, f.is_held, m.updated_at
-    from moved m join found f on f.id = m.id
+    select %(operation_id)s::uuid, m.id, case m.was when 'waiting' then 'pending' else 'quarantined' end::tidemill.job_status, m.was_held, m.updated_at
+    from moved m
     on conflict do nothing
 )
-select f.id::text, case when f.is_later then 'later' else 'moved' end as outcome, coalesce(m.traits, 0::smallint) as traits
-from found f left join moved m on m.id = f.id
+select f.id::text, 'later' as outcome, 0::smallint as traits from found f where f.is_later
+union all
+select m.id::text, 'moved', m.traits from moved m

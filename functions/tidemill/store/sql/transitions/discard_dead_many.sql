@@ -1,6 +1,6 @@
 -- Discard dead letters: the jobs stay dead and their open dead-letter rows are resolved, for an operation that remembers which. Parameters: project_id,
 --   operation_id uuid; job_ids uuid[] (sorted); since timestamptz (one that died after it is no member); by uuid or null; now timestamptz or null.
--- Rows: job_id, outcome (moved | later | already_resolved), 0 of each that was dead and that nobody else held. Locks: jobs (by id, share, skip locked) -> dead_letter_queue.
+-- Rows: job_id, outcome (later | already_resolved), 0 of each that was dead and that nobody else held; then (job_id, moved, 0) of those that were resolved now, which counts. Locks: jobs (by id, share, skip locked) -> dead_letter_queue.
 with found as materialized (
     select j.id, j.finalized_at > %(since)s::timestamptz as is_later
     from tidemill.jobs j
@@ -17,7 +17,6 @@ with found as materialized (
     select distinct %(operation_id)s::uuid, r.job_id, 'dead_letter'::tidemill.job_status, coalesce(%(now)s::timestamptz, statement_timestamp()) from resolved r
     on conflict do nothing
 )
-select f.id::text,
-       case when f.is_later then 'later' when exists (select 1 from resolved r where r.job_id = f.id) then 'moved' else 'already_resolved' end as outcome,
-       0::smallint as traits
-from found f
+select f.id::text, case when f.is_later then 'later' else 'already_resolved' end as outcome, 0::smallint as traits from found f
+union all
+select distinct r.job_id::text, 'moved', 0::smallint from resolved r

@@ -17,11 +17,11 @@ with found as materialized (
     set cancel_requested_at = coalesce(%(now)s::timestamptz, statement_timestamp())
     from found f
     where l.job_id = f.job_id and not f.is_later and not f.is_asked
-    returning l.job_id, l.cancel_requested_at
+    returning l.job_id, l.cancel_requested_at, f.is_running
 ), noted as (
     insert into tidemill.operation_jobs (operation_id, job_id, was, at)
-    select %(operation_id)s::uuid, a.job_id, case when f.is_running then 'running' else 'claimed' end::tidemill.job_status, a.cancel_requested_at
-    from asked a join found f on f.job_id = a.job_id
+    select %(operation_id)s::uuid, a.job_id, case when a.is_running then 'running' else 'claimed' end::tidemill.job_status, a.cancel_requested_at
+    from asked a
     on conflict do nothing
 )
 select f.job_id::text, case when f.is_later then 'later' when f.is_asked then 'already_asked' else 'moved' end as outcome, 0::smallint as traits

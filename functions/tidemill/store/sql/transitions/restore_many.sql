@@ -11,10 +11,10 @@ with gone as materialized (
                 when j.scheduled_for is not null and exists (
                     select 1 from tidemill.jobs o
                     where o.scheduled_job_id = j.scheduled_job_id and o.scheduled_for = j.scheduled_for and o.phase <> 'cancelled') then 'occurrence_taken' end as bar
-    from tidemill.operation_jobs a
-    join tidemill.jobs j on j.id = a.job_id
+    from tidemill.jobs j
+    cross join lateral (select * from tidemill.operation_jobs r where r.operation_id = %(operation_id)s::uuid and r.job_id = j.id limit 1) a
     join tidemill.queues q on q.id = j.queue_id
-    where a.operation_id = %(operation_id)s::uuid and a.job_id = any(%(job_ids)s::uuid[]) and a.was <> 'dead_letter'
+    where j.id = any(%(job_ids)s::uuid[]) and a.was <> 'dead_letter'
       and j.project_id = %(project_id)s::uuid and j.phase = 'cancelled'
     order by j.id for update of j
 ), taken as (
@@ -26,24 +26,34 @@ with gone as materialized (
     set job_id = case when h.expires_at <= coalesce(%(now)s::timestamptz, statement_timestamp()) then excluded.job_id else h.job_id end,
         expires_at = case when h.expires_at <= coalesce(%(now)s::timestamptz, statement_timestamp()) then null else h.expires_at end
     returning h.key, h.job_id
+), lists as materialized (
+    -- Looked up by key, not joined: of two lists that the planner takes for one row it would compare every pair.
+    select coalesce((select jsonb_object_agg(g.id::text, true) from gone g where g.bar is null and g.was <> 'quarantined'), '{}') as back,
+           coalesce((select jsonb_object_agg(encode(t.key, 'hex'), t.job_id) from taken t), '{}') as holders
 ), edges as materialized (
     -- a parent that is put back in this very statement is live again
-    select d.job_id, d.depends_on_job_id, b.id is not null or p.status in ('pending', 'scheduled', 'queued', 'claimed', 'running') as is_live,
-           b.id is null and (p.status is null or p.status in ('cancelled', 'dead_letter', 'quarantined')) as has_failed
+    select d.job_id, d.depends_on_job_id,
+           b.is_back or p.status in ('pending', 'scheduled', 'queued', 'claimed', 'running') as is_live,
+           not b.is_back and (p.status is null or p.status in ('cancelled', 'dead_letter', 'quarantined')) as has_failed
     from gone g
     join tidemill.job_dependencies d on d.job_id = g.id
     left join tidemill.job_states p on p.id = d.depends_on_job_id
-    left join gone b on b.id = d.depends_on_job_id and b.bar is null and b.was <> 'quarantined'
+    cross join lists l
+    cross join lateral (select l.back ? d.depends_on_job_id::text as is_back) b
     where g.was = 'pending'
 ), families as materialized (
-    select e.job_id, count(*) filter (where e.is_live)::integer as live, bool_or(e.has_failed) as has_failed from edges e group by e.job_id
+    select coalesce(jsonb_object_agg(e.job_id::text, jsonb_build_object('live', e.live, 'has_failed', e.has_failed)), '{}') as of
+    from (select e.job_id, count(*) filter (where e.is_live) as live, bool_or(e.has_failed) as has_failed from edges e group by e.job_id) e
 ), judged as materialized (
-    select g.id, g.was, g.was_held, g.rule, coalesce(f.live, 0) as live, coalesce(f.has_failed, false) as has_failed,
-           coalesce(g.bar, case when g.is_keyed and t.job_id is distinct from g.id then 'unique_conflict'
+    select g.id, g.was, g.was_held, g.rule, f.live, f.has_failed,
+           coalesce(g.bar, case when g.is_keyed and l.holders ->> encode(g.unique_key, 'hex') is distinct from g.id::text then 'unique_conflict'
                                 when g.was = 'pending' and f.has_failed and g.rule = 'cancel' then 'parent_failed' else 'moved' end) as outcome
     from gone g
-    left join taken t on g.is_keyed and t.key = g.unique_key
-    left join families f on f.job_id = g.id
+    cross join lists l
+    cross join families a
+    cross join lateral (
+        select coalesce((a.of -> g.id::text ->> 'live')::integer, 0) as live,
+               coalesce((a.of -> g.id::text ->> 'has_failed')::boolean, false) as has_failed) f
 ), reopened as (
     update tidemill.job_dependencies d set settled_at = null
     from edges e join judged v on v.id = e.job_id
@@ -75,5 +85,6 @@ with gone as materialized (
     select distinct m.queue_id, m.priority from moved m
     where m.phase = 'moving' and not exists (select 1 from tidemill.queue_levels l where l.queue_id = m.queue_id and l.priority = m.priority)
 )
-select v.id::text, v.outcome, coalesce(m.traits, 0::smallint) as traits
-from judged v left join moved m on m.id = v.id
+select v.id::text, v.outcome, 0::smallint as traits from judged v where v.outcome <> 'moved'
+union all
+select m.id::text, 'moved', m.traits from moved m

@@ -1,6 +1,7 @@
 -- Retry dead jobs, as retry.sql does one: those that died before a moment, whose unique key is free (or none), and whose queue takes jobs.
 -- Parameters: project_id uuid; job_ids uuid[] (sorted); since timestamptz; by uuid or null; now timestamptz or null.
--- Rows: job_id, outcome (moved | later: it died after that | unique_conflict | queue_closed), traits of each that was dead and that nobody else held.
+-- Rows: job_id, outcome (later: it died after that | unique_conflict | queue_closed), 0 of each that was dead and that nobody else held; then (job_id, moved, traits) of
+-- those that moved, which is what counts for them. A union, no join: of two lists that the planner takes for one row it would compare every pair.
 -- Locks: jobs (by id, skip locked) -> unique_holds (by key) -> entries (insert) -> dead_letter_queue.
 with dead as materialized (
     select j.id, j.unique_key, j.unique_window in ('pending', 'running') as is_keyed,
@@ -18,8 +19,9 @@ with dead as materialized (
         expires_at = case when h.expires_at <= coalesce(%(now)s::timestamptz, statement_timestamp()) then null else h.expires_at end
     returning h.key, h.job_id
 ), ready as materialized (
-    select d.id from dead d left join taken t on d.is_keyed and t.key = d.unique_key
-    where d.bar is null and (t.job_id = d.id or d.is_keyed is not true)
+    select d.id from dead d where d.bar is null and d.is_keyed is not true
+    union all
+    select t.job_id from taken t where t.job_id = any(array(select d.id from dead d where d.is_keyed and d.bar is null))
 ), moved as (
     update tidemill.jobs j
     set phase = 'moving', attempt_count = 0, crash_count = 0, final_reason = null, finalized_at = null, retention_until = null,
@@ -46,5 +48,6 @@ with dead as materialized (
     from moved m
     where d.job_id = m.id and not d.resolved
 )
-select d.id::text, coalesce(d.bar, case when m.id is null then 'unique_conflict' else 'moved' end) as outcome, coalesce(m.traits, 0::smallint) as traits
-from dead d left join moved m on m.id = d.id
+select d.id::text, coalesce(d.bar, 'unique_conflict') as outcome, 0::smallint as traits from dead d
+union all
+select m.id::text, 'moved', m.traits from moved m
