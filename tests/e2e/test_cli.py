@@ -145,3 +145,66 @@ def test_migrate_fills_an_empty_database(empty_database: str) -> None:
 def test_version_asks_the_api_too(tidemill) -> None:
     answer = json.loads(tidemill("version", "--api", "--json").stdout)
     assert answer["version"] == answer["api"]["version"]
+
+
+def dead(tidemill, api: httpx.Client, *messages: str) -> list[str]:
+    """Jobs in a queue of their own that died with these messages."""
+    queue = f"dead-{uuid.uuid4().hex[:8]}"
+    assert api.post("/v1/queues", json={"name": queue}).status_code == 201
+    jobs = [{"job_type": "cli.dead", "queue": queue} for _ in messages]
+    ids = [result["job_id"] for result in api.post("/v1/jobs/bulk", json={"jobs": jobs}).json()["results"]]
+    claim = {"worker_id": str(uuid.uuid4()), "queues": [queue], "limit": 100}
+    tokens = {job["id"]: job["lease_token"] for job in api.post("/v1/claims", json=claim).json()["jobs"]}
+    end = {"outcome": "fail", "retryable": False}
+    acks = [
+        {"job_id": job_id, "lease_token": tokens[job_id], "error": {"class": "Boom", "message": text}, **end}
+        for job_id, text in zip(ids, messages, strict=True)
+    ]
+    assert api.post("/v1/acks", json={"acks": acks}).status_code == 200
+    return [queue, *ids]
+
+
+def test_dead_letters_are_listed_grouped_retried_and_discarded(tidemill, api: httpx.Client) -> None:
+    queue, first, second, third = dead(tidemill, api, "row 1 is bad", "row 22 is bad", "long " * 100)
+    listed = tidemill("dead-letters", "list", "--queue", queue)
+    assert (listed.returncode, listed.stdout.count("\n")) == (0, 4)
+    for word in (first, second, third, "cli.dead", queue, "not_retryable", "Boom: row 22 is bad"):
+        assert word in listed.stdout, word  # the long message makes way for the rest
+    grouped = tidemill("dead-letters", "groups", "--queue", queue)
+    row = next(line for line in grouped.stdout.splitlines() if "row <n> is bad" in line).split()
+    assert row[1] == "2"
+    kinds = [json.loads(line) for line in tidemill("dead-letters", "groups", "--queue", queue, "--json").stdout.splitlines()]
+    assert {kind["count"]["count"] for kind in kinds} == {1, 2}
+    retried = tidemill("dead-letters", "retry", first, third, first, "--note", "again")
+    assert retried.returncode == 1  # the second time it is not dead any more
+    assert [line.split()[1] for line in retried.stdout.splitlines()] == ["queued", "queued", "failed:"]
+    discarded = tidemill("dead-letters", "discard", "--group", row[0])
+    assert (discarded.returncode, discarded.stdout) == (0, f"{second}  dead_letter (discarded)\n")
+    assert tidemill("dead-letters", "list", "--queue", queue).stdout == "no dead letter\n"
+    assert tidemill("dead-letters", "discard").returncode == 2
+
+
+def test_workers_are_listed_shown_and_commanded(tidemill, api: httpx.Client) -> None:
+    body = {"name": "cli-worker", "queues": ["default"], "version": "9.9", "max_concurrency": 7}
+    worker = api.post("/v1/workers", json=body).json()["worker_id"]
+    listed = tidemill("workers", "list", "--version", "9.9")
+    assert worker in listed.stdout
+    assert "0/7" in listed.stdout
+    assert tidemill("workers", "list", "--state", "stale", "--version", "9.9").stdout == "no such worker\n"
+    assert json.loads(tidemill("workers", "show", worker, "--json").stdout)["name"] == "cli-worker"
+    for command in ("quiet", "resume", "restart", "terminate"):
+        assert tidemill("workers", command, worker).returncode == 0
+        beat = api.post(f"/v1/workers/{worker}/heartbeat", json={"leases": []}).json()
+        assert beat["command"] == command
+    assert tidemill("workers", "quiet", str(uuid.uuid4())).returncode == 1
+
+
+def test_the_doctor_finds_a_running_instance_healthy_and_tells_of_an_empty_database(dev: Dev, empty_database: str) -> None:
+    done = harness.cli("doctor", "--dsn", dev.dsn)
+    assert done.returncode == 0, done.stdout
+    assert "schema drift" in done.stdout
+    sick = harness.cli("doctor", "--dsn", empty_database, "--json")
+    assert sick.returncode == 1
+    findings = {finding["name"]: finding for finding in map(json.loads, sick.stdout.splitlines())}
+    assert findings["schema version"]["todo"] == "run tidemill migrate"
+    assert harness.cli("doctor", "--dsn", "postgresql://nobody@127.0.0.1:1/x").returncode == 3

@@ -42,7 +42,7 @@ def list_letters(
     elif not found:
         print("no dead letter")
     else:
-        output.print_table(("id", "type", "queue", "reason", "tries", "died", "error"), map(_row, found))
+        output.print_table(("id", "type", "queue", "reason", "tries", "died", "error"), map(_row, found), flexible=6)
 
 
 @app.command()
@@ -57,7 +57,7 @@ def groups(queue: Queue = None, job_type: Type = None, error: ErrorClass = None,
     elif not found:
         print("no dead letter")
     else:
-        output.print_table(("group", "dead", "last 24 h", "first", "last", "error"), map(_group_row, found))
+        output.print_table(("group", "dead", "last 24 h", "first", "last", "error"), map(_group_row, found), flexible=5)
 
 
 @app.command()

@@ -32,17 +32,26 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, state_column: int | None = None) -> None:
-    """A table; the first column is never cut, a state has its colour."""
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, state_column: int | None = None, flexible: int | None = None
+) -> None:
+    """A table; the first column is never cut, a state has its colour. `flexible`: the column that makes way for the others."""
     from rich.table import Table
     from rich.text import Text
 
+    cells = [list(row) for row in rows]
+    target = console()
+    if flexible is not None:
+        widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
+        room = max(20, target.width - sum(widths) + widths[flexible] - 2 * len(columns))
+        for row in cells:
+            row[flexible] = row[flexible] if len(row[flexible]) <= room else row[flexible][: room - 1] + "…"
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for position, column in enumerate(columns):
         table.add_column(column, no_wrap=True, overflow="fold" if position == 0 else "ellipsis", min_width=36 if column == "id" else None)
-    for row in rows:
+    for row in cells:
         table.add_row(*(Text(cell, COLOURS.get(cell, "") if i == state_column else "") for i, cell in enumerate(row)))
-    console().print(table)
+    target.print(table)
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
