@@ -259,6 +259,16 @@ def test_logs_go_on_after_an_id_and_from_a_level_up(gateway: Gateway) -> None:
     assert gateway.get(path, query={"after": after}).json["items"][0]["message"] == "m5"
 
 
+def test_what_an_operator_did_to_a_job_is_part_of_its_story(gateway: Gateway) -> None:
+    job_id = gateway.enqueue(hold=True)
+    assert gateway.request("PATCH", f"/v1/jobs/{job_id}", {"priority": 3, "tags": ["x"]}).status == 200
+    assert gateway.post(f"/v1/jobs/{job_id}/promote").status == 200
+    told = gateway.get(f"/v1/jobs/{job_id}/events").json["items"]
+    assert [e["event"] for e in told] == ["created", "edited", "promoted"]
+    assert told[1]["detail"].startswith("by ")
+    assert told[1]["detail"].endswith(": priority, tags")
+
+
 def test_a_jobs_story_is_told_in_order(gateway: Gateway) -> None:
     job_id = gateway.enqueue(max_attempts=2, retry_policy={"strategy": "fixed", "base_delay_ms": 0, "jitter": False})
     for outcome in ("fail", "fail"):

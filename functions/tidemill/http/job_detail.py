@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from tidemill.domain import limits
 from tidemill.domain.errors import NotFound
 from tidemill.http import pages
+from tidemill.http.audit_log import FILTERS
 from tidemill.http.fields import CLOSED, Id, Instant
 from tidemill.http.job_view import Row, instant, job_json, with_json
 from tidemill.http.models.jobs import JobDetail, JobError, State
@@ -166,7 +167,9 @@ def events(call: Call, id: str) -> Answer:  # noqa: A002
 
     def work(store: PostgresStore) -> list[Row]:
         row = row_of(store, call.project_id, job_id)
-        return timeline(row, store.executions(job_id, limits.EXECUTIONS_KEPT), store.dead_letters(job_id))
+        filters = dict.fromkeys(FILTERS) | {"target_kind": "job", "target_id": job_id}
+        notes = store.audit_log(call.project_id, before=None, filters=filters, scan=limits.EXECUTIONS_KEPT)
+        return timeline(row, store.executions(job_id, limits.EXECUTIONS_KEPT), store.dead_letters(job_id), notes)
 
     return Answer({"items": call.database.run(work), "next_cursor": None})
 
