@@ -64,7 +64,7 @@ class AuditPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=AuditQuery, answers={200: AuditPage})
+@operation(query=AuditQuery, answers={200: AuditPage}, etag=True)
 def list_notes(call: Call) -> Answer:
     """List who changed what, newest first. A page may end early with a `next_cursor`; null means that there is no more."""
     filters = {name: call.query.get(name) for name in FILTERS}
@@ -78,7 +78,7 @@ def list_notes(call: Call) -> Answer:
     return page(rows, cursors, size=size, is_full=len(rows) == scan, since=filters["since"])
 
 
-@operation(query=AuditQuery, answers={200: AuditPage})
+@operation(query=AuditQuery, answers={200: AuditPage}, etag=True)
 def list_notes_of(call: Call, id: str) -> Answer:  # noqa: A002, ARG001 - the route's word; admission has compared it
     """List what happened to an organization, its members and its projects as such, newest first."""
     filters = {name: call.query.get(name) for name in FILTERS}

@@ -49,7 +49,7 @@ class LimitsPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=Page, answers={200: LimitsPage})
+@operation(query=Page, answers={200: LimitsPage}, etag=True)
 def list_limits(call: Call) -> Answer:
     """List the standing limits by name."""
     return pages.plain(

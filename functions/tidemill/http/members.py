@@ -67,7 +67,7 @@ class MembersPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=Page, answers={200: MembersPage})
+@operation(query=Page, answers={200: MembersPage}, etag=True)
 def list_users(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
     """List an organization's members with their roles."""
     org_id = path_id("organization", id)

@@ -35,7 +35,7 @@ def create(call: Call) -> Answer:
     return Answer(shown(call.database.run(work)), 201)
 
 
-@operation(query=Page, answers={200: OperationsPage})
+@operation(query=Page, answers={200: OperationsPage}, etag=True)
 def list_operations(call: Call) -> Answer:
     """List bulk operations, newest first."""
 

@@ -57,7 +57,7 @@ class OrganizationsPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=Page, answers={200: OrganizationsPage})
+@operation(query=Page, answers={200: OrganizationsPage}, etag=True)
 def list_organizations(call: Call) -> Answer:
     """List the organizations that the caller belongs to."""
     return pages.plain(

@@ -57,7 +57,7 @@ class ProjectsPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=ProjectsQuery, answers={200: ProjectsPage})
+@operation(query=ProjectsQuery, answers={200: ProjectsPage}, etag=True)
 def list_projects(call: Call) -> Answer:
     """List the projects of the caller's organizations; an API key sees its own."""
     who, org_id = call.principal, call.query.get("org_id")

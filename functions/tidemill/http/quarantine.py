@@ -72,7 +72,7 @@ class QuarantineEnded(TypedDict):
     quarantine: Quarantine | None
 
 
-@operation(query=Page, answers={200: QuarantinesPage})
+@operation(query=Page, answers={200: QuarantinesPage}, etag=True)
 def list_quarantines(call: Call) -> Answer:
     """List what is quarantined, and what is being released, the newest first. Its jobs: `GET /v1/jobs?fingerprint=`."""
 

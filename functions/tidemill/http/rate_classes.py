@@ -52,7 +52,7 @@ class RateClassesPage(TypedDict):
     next_cursor: str | None
 
 
-@operation(query=Page, answers={200: RateClassesPage})
+@operation(query=Page, answers={200: RateClassesPage}, etag=True)
 def list_classes(call: Call) -> Answer:
     """List the rate classes by name."""
     return pages.plain(
