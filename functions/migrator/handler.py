@@ -1,5 +1,8 @@
 """Lambda behind a CDK custom resource: brings the stage's database to the version of this code.
 
+`{"bootstrap": {"email": "…"}}`, invoked by hand, makes the first owner too and answers the password, once: it is in no log and no output of
+the stack. `"reset_password": true` gives an owner who has lost it another one.
+
 CloudFormation sends Create, Update and Delete; a direct invoke with `{}` migrates too. Delete leaves the data alone: who
 deletes a stack has not said that the jobs may go (the database's own deletion policy says that).
 """
@@ -30,8 +33,20 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     with psycopg.connect(settings.needs_database(), prepare_threshold=None, autocommit=True, connect_timeout=5) as conn:
         applied = migrate(conn, wait_s=wait_s)
         version = current_version(conn)
+        owner = _bootstrapped(conn, event.get("bootstrap"), settings.stage)
     logger.info("migrated", extra={"applied": [migration.name for migration in applied], "version": version})
     return {
         "PhysicalResourceId": resource_id,
-        "Data": {"Applied": [migration.version for migration in applied], "Version": version},
+        "Data": {"Applied": [migration.version for migration in applied], "Version": version, **owner},
     }
+
+
+def _bootstrapped(conn: psycopg.Connection[Any], wanted: Any, stage: str) -> dict[str, Any]:
+    if not isinstance(wanted, dict):
+        return {}
+    from dataclasses import asdict
+
+    from tidemill.store.first_owner import make_owner
+
+    owner = make_owner(conn, str(wanted.get("email", "")), stage=stage, reset=wanted.get("reset_password") is True)
+    return {"Owner": asdict(owner)}

@@ -89,6 +89,10 @@ class Settings:
 
     api_key: str | None = _setting(_matching(r"tm_[a-z0-9]+_\w+_\S+", "an API key tm_<stage>_<id>_<secret>"), None, is_secret=True)
 
+    email: str | None = _setting(_matching(r"[^\s@]+@[^\s@]+", "an email address"), None)
+    password: str | None = _setting(_matching(r".{1,200}", "1 to 200 characters"), None, is_secret=True)
+    """Who logs in, for the commands that a person may give and a key may not (`tidemill accounts`)."""
+
     log_level: str = _setting(_one_of("debug", "info", "warning", "error"), "info")
 
     trusted_proxies: int = _setting(_integer(0, 5), 0)

@@ -6,9 +6,12 @@ import psycopg
 import pytest
 
 from migrator.handler import handler
+from tidemill import passwords
+from tidemill.domain.errors import Invalid
 from tidemill.store.migration_files import default_folder, read_folder
 
-NEWEST = read_folder(default_folder())[-1].version
+VERSIONS = [migration.version for migration in read_folder(default_folder())]
+NEWEST = VERSIONS[-1]
 
 
 @dataclass
@@ -34,7 +37,7 @@ def test_an_empty_database_is_migrated(empty_database: str, monkeypatch: pytest.
 
     assert first == {
         "PhysicalResourceId": "tidemill-schema-prod",
-        "Data": {"Applied": list(range(1, NEWEST + 1)), "Version": NEWEST},
+        "Data": {"Applied": VERSIONS, "Version": NEWEST},
     }
     assert again == {"PhysicalResourceId": "tidemill-schema-prod", "Data": {"Applied": [], "Version": NEWEST}}
 
@@ -43,9 +46,27 @@ def test_delete_leaves_the_data_alone(database: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TIDEMILL_DATABASE_URL", database)
     assert handler({"RequestType": "Delete", "PhysicalResourceId": "of-old"}, Context()) == {"PhysicalResourceId": "of-old"}
     with psycopg.connect(database) as conn:
-        assert conn.execute("select count(*) from tidemill.schema_migrations").fetchone() == (NEWEST,)
+        assert conn.execute("select count(*) from tidemill.schema_migrations").fetchone() == (len(VERSIONS),)
 
 
 def test_delete_needs_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEMILL_DATABASE_URL", raising=False)
     assert handler({"RequestType": "Delete"}, Context()) == {"PhysicalResourceId": "tidemill-schema-local"}
+
+
+def test_the_first_owner_is_made_by_hand_and_told_once(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMILL_DATABASE_URL", empty_database)
+    wanted = {"bootstrap": {"email": "Owner@example.com"}}
+    owner = handler(wanted, Context())["Data"]["Owner"]
+    again = handler(wanted, Context())["Data"]["Owner"]
+    assert (owner["email"], owner["is_new"], again["is_new"]) == ("owner@example.com", True, False)
+    assert again["password"] is None
+    other = handler({"bootstrap": {"email": "owner@example.com", "reset_password": True}}, Context())["Data"]["Owner"]
+    with psycopg.connect(empty_database) as conn:
+        (stored,) = conn.execute("select password_hash from tidemill.users").fetchone() or ("",)
+        noted = conn.execute("select action from tidemill.audit_log").fetchall()
+    assert passwords.matches(stored, other["password"])
+    assert not passwords.matches(stored, owner["password"])
+    assert noted == [("accounts.reset_password",)]
+    with pytest.raises(Invalid):
+        handler({"bootstrap": {"email": "nobody"}}, Context())

@@ -28,6 +28,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("tidemill.cli.doctor", "Look at a database and say what is wrong with it and what to do"),
     "quarantine": ("tidemill.cli.quarantine", "List, release and discard jobs that took their workers with them"),
     "operations": ("tidemill.cli.operations", "Retry, cancel, delete, discard or promote many jobs: plan, apply, undo"),
+    "accounts": ("tidemill.cli.accounts", "Make the first owner; see and change members and projects"),
+    "keys": ("tidemill.cli.keys", "List, create, rotate and revoke API keys"),
     "tick": ("tidemill.cli.tick", "Run one scheduler pass now"),
     "migrate": ("tidemill.cli.migrate", "Bring a database to the version of this code"),
     "demo": ("tidemill.cli.demo", "Run over a thousand real jobs through kills and restarts, and prove the totals"),

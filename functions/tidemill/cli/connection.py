@@ -10,6 +10,7 @@ from tidemill.domain.errors import TidemillError
 
 if TYPE_CHECKING:
     from tidemill.client import Client
+    from tidemill.client.account import Account
 
 
 class NowhereToGo(TidemillError):
@@ -33,6 +34,24 @@ def client() -> Client:
     from tidemill.client import Client
 
     return Client(url, api_key, retries=1)
+
+
+def account() -> Account:
+    """A login to that API: with TIDEMILL_EMAIL and TIDEMILL_PASSWORD, else as the owner of the local instance. NowhereToGo."""
+    settings = Settings.read()
+    url, email, password = settings.url, settings.email, settings.password
+    local = credentials.read(credentials.default_folder())
+    if local is not None and url in (None, local.url) and email is None:
+        url, email, password = local.url, local.admin_email, local.admin_password
+    if url is None or email is None or password is None:
+        missing = [
+            name for name, value in (("TIDEMILL_URL", url), ("TIDEMILL_EMAIL", email), ("TIDEMILL_PASSWORD", password)) if value is None
+        ]
+        raise NowhereToGo(f"nobody to log in as: set {', '.join(missing)}, or start an instance with `tidemill dev`")
+
+    from tidemill.client.account import Account
+
+    return Account(url, email, password)
 
 
 def database_url(given: str | None) -> str:

@@ -90,6 +90,10 @@ class Transport:
         """Where it sends to."""
         return str(self._http.base_url)
 
+    def become(self, token: str) -> None:
+        """Later requests carry this token."""
+        self._http.headers["authorization"] = f"Bearer {_checked_key(token)}"
+
     @property
     def is_failing(self) -> bool:
         """True while the circuit is open: the next call is a probe, or is not sent at all."""

@@ -40,6 +40,8 @@ class Founded:
     organization_id: str
     user_id: str
     project_id: str
+    has_given_password: bool
+    """False: the owner was there before and keeps theirs."""
 
 
 def bootstrap(conn: Connection[Any], founding: Founding) -> Founded:
