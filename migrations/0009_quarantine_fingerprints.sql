@@ -190,7 +190,7 @@ begin
     return query select j.id, tidemill.job_traits(j) from tidemill.jobs j where j.id = any(v_aside);
 end $$;
 
--- Two functions gain steps. They are taken as they stand and each step is put before a place in them, so that this file says what it adds
+-- Three functions gain steps (the third: an idempotency key answers the same request whatever trace it comes from). They are taken as they stand and each step is put before a place in them, so that this file says what it adds
 -- and nothing else; a place that is not found exactly once stops the migration.
 do $steps$
 declare
@@ -221,7 +221,9 @@ begin
                 returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at
             ), begun as (',
              '
-                where not (t.job_id = any(coalesce((select a.ids from aside a), ''{}'')))')
+                where not (t.job_id = any(coalesce((select a.ids from aside a), ''{}'')))'),
+            ('tidemill.take_holds(uuid, jsonb, uuid[], integer[], timestamptz)'::regprocedure,
+             ')::text, ''UTF8'')) as request_hash', ' - ''traceparent'' - ''tracestate''')
         ) as s (function, place, step)
     loop
         v_text := pg_get_functiondef(v_step.function);

@@ -2067,7 +2067,7 @@ begin
 
     with wanted as materialized (
         select e.ord::integer as pos, sha256(convert_to(e.job ->> 'idempotency_key', 'UTF8')) as key,
-               sha256(convert_to((e.job - 'idempotency_key')::text, 'UTF8')) as request_hash
+               sha256(convert_to((e.job - 'idempotency_key' - 'traceparent' - 'tracestate')::text, 'UTF8')) as request_hash
         from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
         where e.job ->> 'idempotency_key' is not null and not (e.ord - 1 = any(p_skip))
     ), first as (

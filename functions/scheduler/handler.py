@@ -21,5 +21,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return dispatcher.run(request, routes.at(request.path).get(request.method), {})
     budget_ms = min(dispatcher.settings.tick_budget_ms, context.get_remaining_time_in_millis() - RESERVE_MS)
     report = passed(dispatcher.database, budget_ms, dispatcher.settings.stage)
-    logger.info("tick", extra=report)
+    logger.info("tick", extra={**report, "request_id": getattr(context, "aws_request_id", "")})
     return report

@@ -20,6 +20,7 @@ from tidemill.client.schedules import ScheduleCalls
 from tidemill.client.transport import Call, Transport
 from tidemill.domain import limits
 from tidemill.domain.errors import OutOfRange
+from tidemill.observe import traces
 
 if TYPE_CHECKING:
     import httpx
@@ -75,7 +76,8 @@ class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls)
         """The new job, or the one that answers for its key (`deduplicated`). Invalid lists every faulty field."""
         job = job_object(job_type, payload, fields)
         own_key = self._give_key(job)
-        answer = self._send("POST", "/v1/jobs", job, repeatable="idempotency_key" in job)
+        with traces.enqueuing([job]):
+            answer = self._send("POST", "/v1/jobs", job, repeatable="idempotency_key" in job)
         found = Job.read(answer["job"])
         # Our own key cannot have been used before: a match is the first try of this very call, whose answer was lost.
         is_other = bool(answer["deduplicated"]) and (own_key is None or found.idempotency_key != own_key)
@@ -90,11 +92,12 @@ class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls)
         objects = job_objects(jobs)
         for job in objects:
             self._give_key(job)
-        if not atomic:
-            return _joined([self._bulk(part, atomic=False) for part in chunks(objects)])
-        if len(objects) > limits.BULK_JOBS:
+        if atomic and len(objects) > limits.BULK_JOBS:
             raise OutOfRange("jobs", value=len(objects), low=0, high=limits.BULK_JOBS)
-        return self._bulk(objects, atomic=True) if objects else _joined([])
+        with traces.enqueuing(objects):
+            if not atomic:
+                return _joined([self._bulk(part, atomic=False) for part in chunks(objects)])
+            return self._bulk(objects, atomic=True) if objects else _joined([])
 
     def get_job(self, job_id: str) -> Job:
         """The job with payload, result, progress, checkpoint, output, lease and allowed `actions`. NotFound."""

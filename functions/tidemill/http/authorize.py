@@ -38,7 +38,9 @@ class Authorizer:
             context = self.caller(event)
         except TidemillError as error:
             if self._log is not None:
-                self._log.error("authorizer failed", extra={"kind": type(error).__name__})
+                about = event.get("requestContext")
+                request_id = about.get("requestId") if isinstance(about, Mapping) else None
+                self._log.error("authorizer failed", extra={"kind": type(error).__name__, "request_id": request_id})
             context = {"fault": error.code if error.code == "unavailable" else "internal"}
         return {"isAuthorized": True, "context": context}
 

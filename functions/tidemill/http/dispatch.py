@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -26,6 +27,7 @@ Response = dict[str, Any]
 FENCED = "admin"
 """The function whose database role sees one project at a time. The data plane's do not, for a claim would pay for it."""
 
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}.*")
 NOBODY = Principal("nobody", "", "", frozenset())
 
 
@@ -68,16 +70,14 @@ class Dispatcher:
             answer = self._answer(request, route, parameters)
             response = _response(answer.status, answer.text(), answer.content_type, answer.headers, request, answer.cookies)
         except TidemillError as error:
-            self._note(error)
+            self._note(error, request)
             response = _problem(error, request)
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets a problem without a word about it
-            self._note(error)
+            self._note(error, request)
             response = _problem(Internal("something went wrong on our side; the request id finds it in the log"), request)
         if self._log is not None:
             extra = {"method": request.method, "route": route.path if route else None, "status": response["statusCode"]}
-            self._log.info(
-                "request", extra={**extra, "ms": round((time.perf_counter() - began) * 1000, 1), "request_id": request.request_id}
-            )
+            self._log.info("request", extra={**extra, "ms": round((time.perf_counter() - began) * 1000, 1), **_correlation(request)})
         return response
 
     def _answer(self, request: Request, route: Route | None, parameters: Mapping[str, str]) -> Answer:
@@ -113,7 +113,7 @@ class Dispatcher:
             request.authorizer = authorizer.caller({"headers": request.headers})
         return admitted(request, route, parameters, self._lazy)  # type: ignore[arg-type]
 
-    def _note(self, error: BaseException) -> None:
+    def _note(self, error: BaseException, request: Request) -> None:
         """Faults of ours go to the log by kind and place; never by text, which may hold what a caller sent."""
         if self._log is None or (isinstance(error, TidemillError) and problem.status_of(error) < 500):
             return
@@ -129,7 +129,15 @@ class Dispatcher:
                     places.append(f"{module}:{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}")
                 trace = trace.tb_next
             seen = seen.__cause__ or seen.__context__
-        self._log.error("request failed", extra={"kinds": kinds, "places": places[-20:]})
+        self._log.error("request failed", extra={"kinds": kinds, "places": places[-20:], **_correlation(request)})
+
+
+def _correlation(request: Request) -> dict[str, str]:
+    """What finds the caller's and the gateway's side of a request: its id, and the trace that its `traceparent` names."""
+    found = {"request_id": request.request_id}
+    if trace := TRACEPARENT.fullmatch(request.headers.get("traceparent", "")):
+        found["trace_id"] = trace[1]
+    return found
 
 
 class _Lazy:

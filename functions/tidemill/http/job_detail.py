@@ -60,10 +60,10 @@ class LogsQuery(TypedDict):
 
 
 class LogLine(TypedDict):
-    """A line of the log. `execution_id` is the attempt's."""
+    """A line of the log. `fence` is the attempt's (see `/executions`); null once that is no longer kept."""
 
     id: str
-    execution_id: Id
+    fence: int | None
     ts: Instant
     level: Literal["debug", "info", "warning", "error"]
     message: str

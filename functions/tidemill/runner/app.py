@@ -11,6 +11,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from tidemill.domain import limits
 from tidemill.domain.errors import OutOfRange, TidemillError
+from tidemill.observe import traces
 
 Isolation = Literal["thread", "async", "process"]
 ISOLATIONS: tuple[Isolation, ...] = ("thread", "async", "process")
@@ -148,7 +149,9 @@ class App:
         known = self.jobs.get(job_type)
         merged = {**(known.defaults if known else {}), **fields}
         job = {"job_type": job_type, "payload": {} if payload is None else payload}
-        return job | {key: value for key, value in merged.items() if value is not None}
+        job |= {key: value for key, value in merged.items() if value is not None}
+        traces.inject(job)
+        return job
 
     def enqueue(self, via: Callable[[JobObject], R], job_type: str, payload: Any = None, **fields: Any) -> R:
         """What `via(job)` answers, within the interceptors. `via`: a client's enqueue, or anything that takes a job object."""
@@ -161,11 +164,11 @@ class App:
         return via
 
     def execution(self, job_type: JobType) -> Execute:
-        """The handler within the execute interceptors."""
+        """The handler within the execute interceptors, and all that within a span where the program traces (observe.traces)."""
         run: Execute = job_type.handler
         for interceptor in reversed(self._around_execute):
             run = partial(_execute_within, interceptor, run)
-        return run
+        return partial(traces.executed, run) if traces.is_on() else run
 
     def _check(self, name: str, kind: str, timeout_ms: int | None, handler: Callable[..., Any]) -> None:
         if not limits.is_name(name):
