@@ -33,7 +33,7 @@ class Follower:
         return {job["id"]: job["state"] for job in self.next(**query)["jobs"]}
 
 
-EMPTY: dict[str, Any] = {"jobs": [], "queues": [], "schedules": [], "workers": [], "truncated": False}
+EMPTY: dict[str, Any] = {"jobs": [], "queues": [], "schedules": [], "workers": [], "truncated": False, "overview": None}
 
 
 def test_the_first_answer_is_only_where_to_begin_and_quiet_means_empty(gateway: Gateway) -> None:
@@ -58,6 +58,16 @@ def test_every_step_of_a_jobs_life_is_told_once(gateway: Gateway) -> None:
     gateway.ack(job, "cancelled")
     assert follower.jobs() == {job_id: "cancelled"}
     assert follower.jobs() == {}
+
+
+def test_where_something_changed_the_project_is_shown_at_a_glance(gateway: Gateway) -> None:
+    gateway.worker(max_concurrency=3)
+    follower = Follower(gateway)
+    assert follower.look()["overview"]["states"]["queued"] == {"count": 0, "approximate": False}
+    gateway.enqueue()
+    seen = follower.next()["overview"]
+    assert (seen["states"]["queued"]["count"], seen["live_workers"], seen["worker_slots"]) == (1, 1, 3)
+    assert follower.next()["overview"] is None
 
 
 def test_failures_retries_completions_and_deaths_are_told(gateway: Gateway) -> None:

@@ -5,6 +5,7 @@ import json
 import jsonschema_rs
 
 from tidemill.http import document, routes, system
+from tidemill.http.dispatch import endpoint_of
 
 
 def test_the_checked_in_document_is_up_to_date() -> None:
@@ -33,3 +34,13 @@ def test_schemas_are_json_schema() -> None:
     for name, schema in made["components"]["schemas"].items():
         jsonschema_rs.meta.validate({**schema, "$schema": "https://json-schema.org/draft/2020-12/schema"})
         assert schema.get("title"), name
+
+
+def test_every_list_can_be_asked_whether_it_has_changed() -> None:
+    paths = document.build()["paths"]
+    for route in routes.TABLE:
+        marks = endpoint_of(route).operation
+        is_list = route.method == "GET" and "next_cursor" in getattr(marks.answers.get(200), "__annotations__", {})
+        if is_list:
+            assert marks.etag, f"{route.method} {route.path}"
+        assert ("304" in paths[route.path][route.method.lower()]["responses"]) is marks.etag

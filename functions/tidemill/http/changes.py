@@ -17,9 +17,14 @@ from tidemill.domain.errors import Fault, Invalid
 from tidemill.http.cursors import Cursors
 from tidemill.http.fields import CLOSED, Id, text_of
 from tidemill.http.models.jobs import State
+from tidemill.http.models.stats import States
 from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.queries import Cursor, Whole
+from tidemill.http.stats import counted
 from tidemill.store.changes import Changes, Mark
+from tidemill.store.postgres import PostgresStore
+
+COUNTED: Final = 1_000
 
 PAUSE_MS: Final = (250, 1_000)
 """Between the looks of a waiting call: the first pause, and the longest."""
@@ -43,6 +48,14 @@ class ChangedJob(TypedDict):
     state: State
 
 
+class Glance(TypedDict):
+    """How the project stands: jobs by state, each counted up to 1,000, and its live workers. `GET /v1/stats/overview` tells more."""
+
+    states: States
+    live_workers: int
+    worker_slots: int
+
+
 class ChangesOut(TypedDict):
     """What is new; something may be told twice, nothing is left out. `truncated`: more has changed than is told, read the lists again."""
 
@@ -52,6 +65,7 @@ class ChangesOut(TypedDict):
     schedules: list[str]
     workers: list[Id]
     truncated: bool
+    overview: Glance | None
 
 
 @operation(query=ChangesQuery, answers={200: ChangesOut})
@@ -71,8 +85,15 @@ def changes(call: Call) -> Answer:
             "schedules": found.schedules,
             "workers": found.workers,
             "truncated": found.truncated,
+            "overview": None if since is not None and found.is_empty else call.database.run(lambda store: _glance(store, call.project_id)),
         }
     )
+
+
+def _glance(store: PostgresStore, project_id: str) -> dict[str, Any]:
+    workers, slots = store.live_workers(project_id)
+    states = {row["state"]: counted(int(row["count"]), row["better"], COUNTED) for row in store.states(project_id, most=COUNTED)}
+    return {"states": states, "live_workers": workers, "worker_slots": slots}
 
 
 def _waited(call: Call, since: Mark, found: Changes, wait_ms: int) -> Changes:
