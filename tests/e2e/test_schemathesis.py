@@ -148,9 +148,14 @@ def fault_of(document: dict[str, Any], told: dict[str, Any], status: int, header
         return None if STATUSES.get(problem["code"], (0,))[0] == status else f"{status} with code {problem['code']}"
     if str(status) not in told:
         return f"{status} is not told"
-    content = told[str(status)].get("content", {}).get("application/json")
-    if content is None:
+    content = told[str(status)].get("content", {})
+    if not content:
         return None if not body else f"{status} with a body"
-    validator = jsonschema_rs.validator_for({**content["schema"], "components": document["components"]})
+    media = kind.partition(";")[0].strip()
+    if media not in content:
+        return f"{status} as {kind}"
+    if media != "application/json":
+        return None
+    validator = jsonschema_rs.validator_for({**content[media]["schema"], "components": document["components"]})
     error = next(iter(validator.iter_errors(json.loads(body))), None)
     return None if error is None else f"{status} not as told: {'/'.join(map(str, error.instance_path))}: {str(error.message)[:300]}"

@@ -116,7 +116,9 @@ def _answers(marks: Operation, key: str, schemas: dict[Any, Any]) -> dict[str, A
     found = {}
     for status, model in (marks.answers or {200: dict[str, Any]}).items():
         found[str(status)] = {"description": _reason(status)}
-        if model is not None:
+        if marks.text is not None:
+            found[str(status)]["content"] = {marks.text: {"schema": {"type": "string"}}}  # type: ignore[assignment]
+        elif model is not None:
             schema = schemas.get(f"{key} {status}", {"type": "object"})
             found[str(status)]["content"] = {"application/json": {"schema": schema}}  # type: ignore[assignment]
     if marks.etag:

@@ -21,7 +21,7 @@ TOTALS: Final = {
 }
 
 
-@operation(answers={200: None})
+@operation(answers={200: None}, text="text/plain")
 def metrics(call: Call) -> Answer:
     """The project's figures in Prometheus' text format: text/plain."""
 

@@ -46,6 +46,8 @@ class Operation:
     """False: the endpoint validates the body itself."""
     cleans_text: bool = False
     """True, for worker reports: text that cannot be stored is replaced instead of refused, for a report must never strand a job."""
+    text: str | None = None
+    """The media type of answers that are text and not JSON."""
     etag: bool = False
     """True, for lists and figures that are read again and again: answers carry an ETag, and `If-None-Match` spares the body."""
     document: Any = None
