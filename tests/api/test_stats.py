@@ -17,7 +17,7 @@ from tidemill.store.database import connect
 S = timedelta(seconds=1)
 M = timedelta(minutes=1)
 NOW = datetime.now(UTC)
-THEN = NOW.replace(second=0, microsecond=0) - 4 * M
+THEN = NOW.replace(second=0, microsecond=0) - 2 * M
 
 
 @pytest.fixture
@@ -60,13 +60,13 @@ def test_overview_tells_what_the_first_screen_needs(gateway: Gateway, mill: Mill
     assert states == {"completed": 3, "dead_letter": 1}
     assert not any(count["approximate"] for count in seen["states"].values())
     assert (seen["live_workers"], seen["worker_slots"]) == (1, 7)
-    assert seen["oldest_queued_age_ms"] >= 200_000
+    assert seen["oldest_queued_age_ms"] >= 100_000
     assert (seen["failures_1h"], seen["dead_1h"]) == (2, 1)
-    assert seen["throughput"] == {"arrived_per_second": 0.02, "completed_per_second": 0.01}
+    assert 0.020 <= seen["throughput"]["arrived_per_second"] <= 0.025
+    assert 0.010 <= seen["throughput"]["completed_per_second"] <= 0.013
     assert seen["paused_queues"] == ["idle"]
-    assert [(queue["name"], queue["dead_letter"], queue["completed_per_second"]) for queue in seen["queues"]] == [
-        ("default", exact(1), 0.01), ("idle", exact(0), 0.0),
-    ]  # fmt: skip
+    assert [(queue["name"], queue["dead_letter"]) for queue in seen["queues"]] == [("default", exact(1)), ("idle", exact(0))]
+    assert seen["queues"][0]["completed_per_second"] == seen["throughput"]["completed_per_second"]
 
 
 def test_overview_of_an_empty_project_is_all_zeros(gateway: Gateway) -> None:
@@ -83,7 +83,7 @@ def test_history_has_every_bucket_and_gaps_are_zeros(gateway: Gateway, mill: Mil
     fold(mill)
     seen = gateway.get("/v1/stats/history", query={"since": (THEN - 2 * M).isoformat()}).json
     buckets = {bucket.pop("at"): bucket for bucket in seen["buckets"]}
-    assert len(buckets) >= 6
+    assert len(buckets) >= 5
     assert list(buckets) == sorted(buckets)
     nothing = {"arrived": 0, "completed": 0, "failed": 0, "dead": 0}
     happened = [bucket for bucket in buckets.values() if bucket != nothing]
@@ -139,13 +139,12 @@ def test_time_to_drain_is_null_while_as_much_arrives_as_leaves(gateway: Gateway,
     work(mill)
     fold(mill)
     seen = gateway.get("/v1/queues/default/stats").json
-    assert seen["arrived_per_second"] == 0.02
-    assert seen["drained_per_second"] == 0.013
+    assert seen["arrived_per_second"] > seen["drained_per_second"] > 0
     assert seen["time_to_drain_ms"] is None
     mill.conn.execute("update tidemill.queue_counters set completed = 3005")
     seen = gateway.get("/v1/queues/default/stats").json
     left = seen["states"]["queued"]["count"]
-    assert seen["time_to_drain_ms"] == round(left / (seen["drained_per_second"] - 0.02) * 1000)
+    assert seen["time_to_drain_ms"] == round(left / (seen["drained_per_second"] - seen["arrived_per_second"]) * 1000)
     assert seen["memory_estimate_bytes"] > 0
 
 
@@ -154,10 +153,10 @@ def test_quiet_group_leaves_the_flood_out(gateway: Gateway, mill: Mill) -> None:
     mill.enqueue_all([{"partition_key": name} for name in ("a", "b")], now=NOW - 5 * S)
     seen = gateway.get("/v1/queues/default/stats").json
     assert seen["states"]["queued"]["count"] == 302
-    assert seen["oldest_queued_age_ms"] >= 200_000
+    assert seen["oldest_queued_age_ms"] >= 100_000
     quiet = seen["quiet"]
     assert (quiet["noisy"], quiet["partitions"], quiet["queued"]) == (["flood"], 2, exact(2))
-    assert quiet["oldest_queued_age_ms"] < 200_000
+    assert quiet["oldest_queued_age_ms"] < 60_000
 
 
 def test_partitions_tell_what_waits_and_runs_before_and_after_the_first_claim(gateway: Gateway, mill: Mill) -> None:
@@ -238,7 +237,7 @@ def test_metrics_are_prometheus_text_with_what_the_statistics_say(gateway: Gatew
     assert values['tidemill_jobs_arrived_total{queue="default"}'] == "6"
     assert values['tidemill_attempts_failed_total{queue="default"}'] == "2"
     assert values['tidemill_queue_jobs{queue="default",state="dead_letter"}'] == "1"
-    assert float(values['tidemill_queue_oldest_seconds{queue="default"}']) >= 200
+    assert float(values['tidemill_queue_oldest_seconds{queue="default"}']) >= 100
     assert values["tidemill_live_workers"] == "0"
     named = [line.split()[2] for line in answer.text.splitlines() if line.startswith("# TYPE")]
     assert len(named) == len(set(named))

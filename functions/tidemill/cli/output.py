@@ -97,11 +97,11 @@ def age(at: datetime | None, now: datetime | None = None) -> str:
     if at is None:
         return "-"
     seconds = ((now or datetime.now(UTC)) - at).total_seconds()
-    text = _span(abs(seconds))
+    text = span(abs(seconds))
     return f"in {text}" if seconds < -0.5 else text
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """The two largest units: `2d 3h`, `1h 59m`, `3m 5s`, `12s`."""
     left = int(seconds)
     parts: list[str] = []

@@ -61,6 +61,8 @@ def worker(
         bool, typer.Option("--tick", help="Fire due schedules and end lost leases every second too. Needs --source postgres.")
     ] = False,
     health_file: Annotated[Path | None, typer.Option(help="A file whose time is renewed every second while all is well.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Serve this worker's figures there, at /metrics.")] = None,
+    metrics_host: Annotated[str, typer.Option(help="The address of that port; by default only this machine can ask.")] = "127.0.0.1",
 ) -> None:
     """Run the jobs of an app. SIGTERM: no new jobs, finish what runs, give the rest back, exit 0. A second one: exit now."""
     end_at_once()
@@ -79,6 +81,9 @@ def worker(
         jobs_from = _source(source, settings, dsn, project, url)
         duties = _duties(jobs_from) if tick else None
         runner = Worker(load_app(app_path), jobs_from, options, Log(settings.log_level), duties)
+        runner = Worker(load_app(app_path), _source(source, settings, dsn, project, url), options, Log(settings.log_level))
+        if metrics_port is not None:
+            _serve_metrics(runner, metrics_port, metrics_host)
         drain_with(runner)
         reason = runner.run()
     except TidemillError as error:
@@ -102,6 +107,16 @@ def _leave(reason: Literal["stopped", "restart"]) -> None:
             signal.signal(number, signal.SIG_DFL)  # what is ignored stays so through an exec
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
     os._exit(0)
+
+
+def _serve_metrics(runner: Worker, port: int, host: str) -> None:
+    from tidemill.runner.metrics import MetricsServer
+
+    try:
+        server = MetricsServer(runner, port, host)
+    except OSError as error:
+        raise Invalid([], f"--metrics-port {port} on {host} cannot be used: {error.strerror}; take another one") from error
+    runner.log.info("metrics_served", host=host, port=server.port)
 
 
 def _isolation(given: Isolated | None) -> Literal["thread", "process"] | None:

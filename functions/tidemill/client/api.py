@@ -17,6 +17,7 @@ from tidemill.client.operations import OperationCalls
 from tidemill.client.operator import OperatorCalls
 from tidemill.client.retry import Breaker, RetryRule
 from tidemill.client.schedules import ScheduleCalls
+from tidemill.client.stats import StatCalls
 from tidemill.client.transport import Call, Transport
 from tidemill.domain import limits
 from tidemill.domain.errors import OutOfRange
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 KEY_PREFIX: Final = "auto:"
 
 
-class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls):
+class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls, StatCalls):
     """One project's queue. Thread-safe: share one among all threads; close it, or use it as a context manager.
 
     timeout: seconds for connecting and for each silence while reading. retries: further tries after the first, with

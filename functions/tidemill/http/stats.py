@@ -16,9 +16,8 @@ from tidemill.http.operation import Answer, Call, operation
 from tidemill.store.postgres import PostgresStore
 
 MOST: Final = 10_000
-OF_EACH_QUEUE: Final = 1_000
+OF_EACH_QUEUE: Final = 2_000
 QUEUES: Final = 200
-RATE_SECS: Final = 300
 BUCKETS: Final = 1_500
 MINUTES_KEPT: Final = timedelta(hours=48)
 HOUR_MS: Final = 3_600_000
@@ -32,9 +31,9 @@ def counted(count: int, better: int | None, most: int) -> dict[str, Any]:
 
 
 def per_second(rates: Mapping[str, Row], name: str, *kinds: str) -> float:
-    """What happened per second in a queue, over the last five counted minutes."""
-    found = rates.get(name, {})
-    return round(float(sum(found.get(kind) or 0 for kind in kinds)) / RATE_SECS, 3)
+    """What happened per second in a queue, over the last minutes that are counted."""
+    found = rates.get(name)
+    return 0.0 if found is None else round(float(sum(found[kind] or 0 for kind in kinds)) / found["secs"], 3)
 
 
 @operation(answers={200: Overview}, etag=True)
@@ -53,6 +52,7 @@ def overview(call: Call) -> Answer:
     shown = [_backlog(row, rates) for row in queues]
     ages = [row["oldest_queued_age_ms"] for row in queues if row["oldest_queued_age_ms"] is not None]
     total = {kind: sum(int(row[kind] or 0) for row in rates.values()) for kind in ("arrived", "completed", "failed_1h", "dead_1h")}
+    secs = next((row["secs"] for row in rates.values()), 1.0)
     return Answer(
         {
             "states": {row["state"]: counted(int(row["count"]), row["better"], MOST) for row in states},
@@ -61,7 +61,7 @@ def overview(call: Call) -> Answer:
             "oldest_queued_age_ms": max(ages, default=None),
             "failures_1h": total["failed_1h"],
             "dead_1h": total["dead_1h"],
-            "throughput": {f"{kind}_per_second": round(total[kind] / RATE_SECS, 3) for kind in ("arrived", "completed")},
+            "throughput": {f"{kind}_per_second": round(total[kind] / secs, 3) for kind in ("arrived", "completed")},
             "paused_queues": [row["name"] for row in queues if row["is_paused"]],
             "queues": shown,
             "counted_until": instant(until),

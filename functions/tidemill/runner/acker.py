@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import Final
 
 from tidemill.domain.errors import Conflict, Internal, Invalid, MalformedBody, PayloadTooLarge, TidemillError
 from tidemill.domain.jobs import Ack, AckResult
+from tidemill.domain.transitions import Event
 from tidemill.ports import JobSource
 from tidemill.runner import acks as words
 from tidemill.runner.backoff import Patience
@@ -27,6 +29,9 @@ class Acker:
         self._log = log
         self._closed = threading.Event()
         self._patience = Patience()
+        self.ended: Counter[Event] = Counter()
+        """Attempts whose end was taken, by outcome; counted only while `counts`."""
+        self.counts = False
         self.thread = threading.Thread(target=self._loop, name="tidemill-ack", daemon=True)
 
     def close(self) -> None:
@@ -81,6 +86,8 @@ class Acker:
             held.pop(ack.lease_token, None)
             if result.status != "ok":
                 self._log.warning("ack_refused", job_id=ack.job_id, outcome=ack.event.value, code=result.code)
+        if self.counts:
+            self.ended.update(ack.event for ack, result in zip(batch, results, strict=True) if result.status == "ok")
 
     def _refused(self, ack: Ack, code: str) -> None:
         """An ack that is never taken: the attempt fails with that reason; if even this is refused, its lease runs out."""

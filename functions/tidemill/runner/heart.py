@@ -74,9 +74,9 @@ class Heart:
     def _beat(self) -> None:
         tasks = list(self._board.held.values())
         chunks = [tasks[at : at + limits.HEARTBEAT_LEASES] for at in range(0, len(tasks), limits.HEARTBEAT_LEASES)] or [[]]
-        cpu_percent, memory_mb = self._cpu_percent(), _memory_mb()
+        cpu_percent, memory = self._cpu_percent(), memory_mb()
         for chunk in chunks:
-            beat = Heartbeat([task.lease for task in chunk], len(self._board.running), cpu_percent, memory_mb, self.status)
+            beat = Heartbeat([task.lease for task in chunk], len(self._board.running), cpu_percent, memory, self.status)
             self._heed(chunk, self._source.heartbeat(beat))
 
     def _heed(self, tasks: list[Task], answer: HeartbeatAnswer) -> None:
@@ -107,7 +107,7 @@ class Heart:
         return round(100 * (self._cpu[1] - cpu) / max(self._cpu[0] - wall, 1e-3), 1)
 
 
-def _memory_mb() -> float:
+def memory_mb() -> float:
     """Resident memory of this process."""
     try:
         return round(int(_STATM.read_text().split()[1]) * _PAGE_BYTES / 1e6, 1)

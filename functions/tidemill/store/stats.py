@@ -26,7 +26,7 @@ class Stats(Reads):
         return self._dicts("stats/queues", params)
 
     def rates(self, project_id: str, *, name: str | None = None) -> tuple[dict[str, Row], datetime | None]:
-        """Per queue what happened lately, and up to when that is counted."""
+        """Per queue what happened lately, and up to when that is counted (None: nothing is yet)."""
         rows = self._dicts("stats/rates", {"project_id": project_id, "name": name})
         return {row["name"]: row for row in rows if row["name"] is not None}, rows[-1]["counted_until"] if rows else None
 

@@ -33,7 +33,7 @@ class States(TypedDict):
 
 
 class QueueBacklog(TypedDict):
-    """What stands in a queue. Rates per second over the last five counted minutes."""
+    """What stands in a queue. Rates per second over the last four to five counted minutes."""
 
     name: str
     is_paused: bool
@@ -48,7 +48,7 @@ class QueueBacklog(TypedDict):
 
 
 class Throughput(TypedDict):
-    """Rates over the last five minutes that are counted."""
+    """Rates over the last four to five minutes that are counted."""
 
     arrived_per_second: float
     completed_per_second: float

@@ -1,0 +1,107 @@
+"""A worker's own figures, and the dashboard that draws them together with the API's."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from harness.mill import Mill, until
+from tidemill.runner.app import App
+from tidemill.runner.metrics import MetricsServer, families
+from tidemill.runner.options import WorkerOptions
+from tidemill.runner.sources.postgres import PostgresSource
+from tidemill.runner.worker import Worker
+
+DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana" / "tidemill.json"
+
+
+def page(server: MetricsServer) -> dict[str, str]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        return dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))
+
+
+def a_worker(mill: Mill) -> Worker:
+    app = App()
+
+    @app.job("t")
+    def t(ctx: object, payload: object) -> None:
+        pass
+
+    @app.job("bad", not_retryable=[ValueError])
+    def bad(ctx: object, payload: object) -> None:
+        raise ValueError("no")
+
+    return Worker(app, PostgresSource(mill.dsn, mill.project_id), WorkerOptions(concurrency=3, name="w1"))
+
+
+def test_worker_serves_what_it_has_done(mill: Mill) -> None:
+    import threading
+
+    mill.enqueue_all([{"job_type": "t"}] * 20 + [{"job_type": "bad"}])
+    worker = a_worker(mill)
+    server = MetricsServer(worker, 0)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        until(lambda: mill.count("job_executions") == 21)
+        until(lambda: sum(worker.acker.ended.values()) == 21)
+        seen = page(server)
+    finally:
+        worker.stop()
+        thread.join(10)
+        server.close()
+    assert seen['tidemill_worker_attempts_total{outcome="complete"}'] == "20"
+    assert seen['tidemill_worker_attempts_total{outcome="fail"}'] == "1"
+    assert seen["tidemill_worker_slots"] == "3"
+    assert seen["tidemill_worker_running"] == seen["tidemill_worker_held"] == "0"
+    assert float(seen["process_resident_memory_bytes"]) > 1e6
+    assert 'name="w1"' in next(key for key in seen if key.startswith("tidemill_worker_info"))
+
+
+def test_port_answers_nothing_else_and_listens_on_this_machine_only(mill: Mill) -> None:
+    server = MetricsServer(a_worker(mill), 0)
+    try:
+        assert server._server.server_address[0] == "127.0.0.1"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=5)
+        assert refused.value.code == 404
+        refused.value.close()
+    finally:
+        server.close()
+
+
+def test_dashboard_explains_every_panel_and_names_only_metrics_that_exist(mill: Mill) -> None:
+    from api.gateway import Gateway
+
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    gateway = Gateway(mill.dsn)
+    try:
+        lines = gateway.get("/v1/metrics").text.splitlines()
+    finally:
+        gateway.close()
+    exist = {line.split()[2] for line in lines if line.startswith("# TYPE")} | {family.name for family in families(a_worker(mill))}
+    for panel in board["panels"]:
+        assert len(panel["description"]) > 60, panel["title"]
+        assert panel["targets"]
+        for target in panel["targets"]:
+            named = set(re.findall(r"\b(?:tidemill|process)_\w+", target["expr"]))
+            assert named
+            assert named <= exist, panel["title"]
+
+
+def test_dashboard_draws_every_metric_of_the_api(mill: Mill) -> None:
+    text = DASHBOARD.read_text(encoding="utf-8")
+    from api.gateway import Gateway
+
+    gateway = Gateway(mill.dsn)
+    try:
+        lines = gateway.get("/v1/metrics").text.splitlines()
+    finally:
+        gateway.close()
+    missing = [line.split()[2] for line in lines if line.startswith("# TYPE") and line.split()[2] not in text]
+    assert missing == []
