@@ -59,6 +59,9 @@ begin
 
     grant select on tidemill.signing_keys to tidemill_enqueue; -- those that sign cursors, see below
 
+    -- Where the authorizer could not reach the database, the functions look the key up themselves. (Hashes of 256 random bits.)
+    grant select, update (last_used_at) on tidemill.api_keys to tidemill_enqueue, tidemill_claims, tidemill_scheduler;
+
     -- A statement that outlives the request it belongs to helps nobody. (Settings of a role in this database need no SET in a session.)
     foreach name in array array['tidemill_authorizer', 'tidemill_enqueue', 'tidemill_claims', 'tidemill_admin'] loop
         execute format('alter role %I in database %I set statement_timeout = %L', name, current_database(),

@@ -1,10 +1,10 @@
-"""Lambda behind a CDK custom resource: brings the stage's database to the version of this code.
+"""Lambda that brings the stage's database to the version of this code, and makes its first owner.
 
-`{"bootstrap": {"email": "…"}}`, invoked by hand, makes the first owner too and answers the password, once: it is in no log and no output of
-the stack. `"reset_password": true` gives an owner who has lost it another one.
+Called by `deploy` with the master login, by CloudFormation itself where no such thing is needed, or by hand with `{}`. Delete leaves
+the data alone: who deletes a stack has not said that the jobs may go (the database's own deletion policy says that).
 
-CloudFormation sends Create, Update and Delete; a direct invoke with `{}` migrates too. Delete leaves the data alone: who
-deletes a stack has not said that the jobs may go (the database's own deletion policy says that).
+`{"bootstrap": {"email": "…"}}` makes the first owner too and answers the password, once: it is in no log and no output of the stack.
+`"reset_password": true` gives an owner who has lost it another one.
 """
 
 from typing import Any
@@ -12,8 +12,10 @@ from typing import Any
 import psycopg
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from psycopg.conninfo import make_conninfo
 
 from tidemill.config import Settings
+from tidemill.store.login import login
 from tidemill.store.migrate import current_version, migrate
 
 ANSWER_TIME_S = 10.0
@@ -30,10 +32,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if event.get("RequestType") == "Delete":
         return {"PhysicalResourceId": event.get("PhysicalResourceId", resource_id)}
     wait_s = max(1.0, context.get_remaining_time_in_millis() / 1000 - ANSWER_TIME_S)
-    with psycopg.connect(settings.needs_database(), prepare_threshold=None, autocommit=True, connect_timeout=5) as conn:
+    with psycopg.connect(_dsn(settings, event.get("Login")), prepare_threshold=None, autocommit=True, connect_timeout=5) as conn:
         applied = migrate(conn, wait_s=wait_s)
         version = current_version(conn)
         owner = _bootstrapped(conn, event.get("bootstrap"), settings.stage)
+        if first := event.get("Founding"):
+            _found(conn, first)
     logger.info("migrated", extra={"applied": [migration.name for migration in applied], "version": version})
     return {
         "PhysicalResourceId": resource_id,
@@ -50,3 +54,20 @@ def _bootstrapped(conn: psycopg.Connection[Any], wanted: Any, stage: str) -> dic
 
     owner = make_owner(conn, str(wanted.get("email", "")), stage=stage, reset=wanted.get("reset_password") is True)
     return {"Owner": asdict(owner)}
+
+
+def _dsn(settings: Settings, master: dict[str, str] | None) -> str:
+    found = login(settings)
+    if callable(found):
+        found = found()
+    return make_conninfo(found, user=master["username"], password=master["password"]) if master else found
+
+
+def _found(conn: psycopg.Connection[Any], first: dict[str, str]) -> None:
+    """The first organization, owner, project and key; what exists stays as it is."""
+    from tidemill.domain import api_keys
+    from tidemill.passwords import hash_password
+    from tidemill.store.bootstrap import Founding, bootstrap
+
+    key = api_keys.parse(first["api_key"])
+    bootstrap(conn, Founding(email=first["email"], password_hash=hash_password(first["password"]), api_key=key))

@@ -98,6 +98,9 @@ class Settings:
     trusted_proxies: int = _setting(_integer(0, 5), 0)
     """How many proxies of ours stand before the gateway (CloudFront: 1), so that the caller's address is found behind them."""
 
+    origin_digest: str | None = _setting(_matching(r"[0-9a-f]{64}", "64 of 0-9 and a-f"), None)
+    """SHA-256 of the header that our front door adds; given = the authorizer lets in no request without it."""
+
     tick_budget_ms: int = _setting(_integer(0, 840_000), 50_000)
     """For how long one scheduler run repeats its passes while there is a backlog; 0 = one pass."""
 

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
+from harness.databases import as_url
 from tidemill.config import Settings
 from tidemill.domain import api_keys
 from tidemill.http import routes
@@ -130,13 +131,13 @@ def checked(reply: Reply) -> Reply:
 
 
 class Gateway:
-    """All handlers over one database, each with a Dispatcher of its own, as in as many Lambda environments."""
+    """All handlers over one database, each with a Dispatcher and a database role of its own, as in as many Lambda environments."""
 
     def __init__(self, dsn: str, *, log: Any = None, project: tuple[str, str] | None = None) -> None:
         self.dsn = dsn
         self.slept: list[float] = []
         self.settings = Settings(stage=STAGE, database_url=dsn)
-        self.databases = [Database(dsn)]
+        self.databases = [Database(as_role(dsn, "authorizer"))]
         self.remaining_ms = 30_000
         self.log = log
         self._apps: dict[str, Any] = {}
@@ -208,7 +209,7 @@ class Gateway:
     def app(self, function: str) -> Any:
         """The handler of a function; the scheduler's has no App."""
         if function not in self._apps:
-            database = Database(self.dsn)
+            database = Database(as_role(self.dsn, function))
             self.databases.append(database)
             dispatcher = Dispatcher(settings=self.settings, database=database, sleep=self.slept.append, log=self.log)
             self._apps[function] = _scheduler(dispatcher) if function == "scheduler" else App(function, dispatcher)
@@ -221,6 +222,11 @@ def _scheduler(dispatcher: Dispatcher) -> Any:
         return dispatcher.run(request, routes.at(request.path).get(request.method), {})
 
     return handler
+
+
+def as_role(dsn: str, function: str) -> str:
+    """The same database with the rights of this function's role (migration 0014), whoever logs in."""
+    return as_url(dsn, options=f"-crole=tidemill_{function}")
 
 
 _numbers: Iterator[int] = itertools.count(1)

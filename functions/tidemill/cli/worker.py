@@ -136,12 +136,13 @@ def _source(wanted: Source | None, settings: Settings, dsn: str | None, project:
     if wanted is Source.HTTP or (wanted is None and dsn is None and settings.database_url is None and (url or settings.url)):
         return _over_http(settings, url)
     from tidemill.runner.sources.postgres import PostgresSource
+    from tidemill.store.login import login
 
     target = database_url(dsn)
     if project is None:
         local = credentials.read(credentials.default_folder())
         project = local.project_id if local is not None and local.dsn == target else None
-    return PostgresSource(target, project)
+    return PostgresSource(login(settings) if dsn is None and settings.database_url else target, project)
 
 
 def _over_http(settings: Settings, url: str | None) -> JobSource:

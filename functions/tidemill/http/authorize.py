@@ -13,9 +13,11 @@ from tidemill.domain.api_keys import ApiKey
 from tidemill.domain.errors import TidemillError
 from tidemill.http import tokens
 from tidemill.http.key_ring import KeyRing
+from tidemill.http.origin import came_through
 from tidemill.ports.signing import SigningKeys
 from tidemill.store.api_keys import ApiKeys
 from tidemill.store.database import Database
+from tidemill.store.login import login
 
 _BEARER: Final = re.compile(r"bearer +([^\s,]{1,2000})", re.IGNORECASE)
 _JWT: Final = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
@@ -34,6 +36,8 @@ class Authorizer:
 
     def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The simple answer of payload 2.0. Never a reason why a token is refused."""
+        if not came_through(event, self.settings.origin_digest):
+            return {"isAuthorized": False}
         try:
             context = self.caller(event)
         except TidemillError as error:
@@ -64,7 +68,7 @@ class Authorizer:
     def database(self) -> Database:
         """Connects when first used."""
         if self._database is None:
-            self._database = Database(self.settings.needs_database(), make=ApiKeys)
+            self._database = Database(login(self.settings), make=ApiKeys)
         return self._database
 
     def _of_session(self, token: str) -> dict[str, str]:

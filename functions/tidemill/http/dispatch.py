@@ -22,6 +22,7 @@ from tidemill.http.request import Principal, Request
 from tidemill.http.routes import Route
 from tidemill.ports.signing import SigningKeys
 from tidemill.store.database import Database
+from tidemill.store.login import login
 
 Response = dict[str, Any]
 FENCED = "admin"
@@ -60,7 +61,7 @@ class Dispatcher:
     def database(self) -> Database:
         """Connects when first used."""
         if self._database is None:
-            self._database = Database(self.settings.needs_database())
+            self._database = Database(login(self.settings))
         return self._database
 
     def run(self, request: Request, route: Route | None, parameters: Mapping[str, str]) -> Response:
