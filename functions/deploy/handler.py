@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import secrets
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,14 +18,16 @@ from deploy.cloudformation import answer
 from tidemill.domain import api_keys
 
 READ_TIMEOUT_S = 880
+PAGE = Path(__file__).resolve().parents[1] / "page" / "index.html"
 logger = Logger(service="deploy")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """What CloudFormation was told. Its answer always goes out: without one a stack hangs for an hour."""
-    resource_id = event.get("PhysicalResourceId") or "tidemill-schema"
+    resource_id = event.get("PhysicalResourceId") or f"tidemill-{event['LogicalResourceId']}"
     try:
-        data = {} if event["RequestType"] == "Delete" else _brought_up_to_date(event["ResourceProperties"])
+        work = _uploaded if event.get("ResourceType") == "Custom::TidemillPage" else _brought_up_to_date
+        data = {} if event["RequestType"] == "Delete" else work(event["ResourceProperties"])
     except Exception as error:
         logger.exception("deploy failed")
         return answer(event, context, "FAILED", resource_id, reason=f"{type(error).__name__}: {error}"[:1_000])
@@ -46,6 +49,17 @@ def _brought_up_to_date(properties: dict[str, Any]) -> dict[str, Any]:
     if "FunctionError" in done:
         raise RuntimeError(f"the migrator failed: {said.get('errorType')}: {said.get('errorMessage')}")
     return {"Version": said["Data"]["Version"], "OriginDigest": hashlib.sha256(origin.encode()).hexdigest()}
+
+
+def _uploaded(properties: dict[str, Any]) -> dict[str, Any]:
+    """The page of this version lies in the bucket."""
+    import boto3
+
+    html = PAGE.read_bytes()
+    boto3.client("s3").put_object(
+        Bucket=properties["Bucket"], Key="index.html", Body=html, ContentType="text/html; charset=utf-8", CacheControl="no-cache"
+    )
+    return {"Bytes": len(html)}
 
 
 def _first_login(keeper: Any, secret_id: str, stage: str) -> dict[str, str]:

@@ -101,6 +101,9 @@ class Settings:
     origin_digest: str | None = _setting(_matching(r"[0-9a-f]{64}", "64 of 0-9 and a-f"), None)
     """SHA-256 of the header that our front door adds; given = the authorizer lets in no request without it."""
 
+    protection_minutes: int = _setting(_integer(1, 2_880), 120)
+    """On ECS: for how long a worker that holds leases is spared from scale-in without a word from it."""
+
     tick_budget_ms: int = _setting(_integer(0, 840_000), 50_000)
     """For how long one scheduler run repeats its passes while there is a backlog; 0 = one pass."""
 

@@ -76,6 +76,8 @@ def worker(
             isolation=_isolation(isolation),
             app_path=app_path,
             health_file=health_file,
+            ecs_agent=os.environ.get("ECS_AGENT_URI"),
+            protection_minutes=settings.protection_minutes,
             **({"name": name} if name is not None else {}),
         )
         jobs_from = _source(source, settings, dsn, project, url)

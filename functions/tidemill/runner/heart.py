@@ -40,6 +40,8 @@ class Heart:
         self._bell = Bell()
         self._patience = Patience(0.1, min(2.0, self._every_s))
         self._cpu = (time.monotonic(), time.process_time())
+        self.on_beat: Callable[[bool], None] | None = None
+        """Told with every beat whether leases are held."""
         self.status: WorkerStatus = "running"
         self.alive_at = time.monotonic()
         self.thread = threading.Thread(target=self._loop, name="tidemill-heart", daemon=True)
@@ -78,6 +80,8 @@ class Heart:
         for chunk in chunks:
             beat = Heartbeat([task.lease for task in chunk], len(self._board.running), cpu_percent, memory, self.status)
             self._heed(chunk, self._source.heartbeat(beat))
+        if self.on_beat is not None:
+            self.on_beat(bool(tasks))
 
     def _heed(self, tasks: list[Task], answer: HeartbeatAnswer) -> None:
         if answer.cancel or answer.lost:

@@ -19,6 +19,7 @@ class WorkerOptions:
     concurrency: handlers at once. lease_ms: how long a job stays ours without a heartbeat. stop_window_secs: how long running
     jobs may go on after the signal to stop. isolation: for thread jobs, instead of what they were registered with.
     app_path: `module:app`, needed by processes of their own. health_file: its time is renewed while the worker is well.
+    ecs_agent: where ECS takes task protection, asked for while leases are held and renewed long before `protection_minutes` end.
     """
 
     queues: Sequence[str] = ("default",)
@@ -29,6 +30,8 @@ class WorkerOptions:
     isolation: Isolation | None = None
     app_path: str | None = None
     health_file: Path | None = None
+    ecs_agent: str | None = None
+    protection_minutes: int = 120
 
     def __post_init__(self) -> None:
         faults = [

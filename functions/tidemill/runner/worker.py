@@ -26,6 +26,7 @@ from tidemill.runner.heart import Heart
 from tidemill.runner.log import Log
 from tidemill.runner.options import WorkerOptions
 from tidemill.runner.processes import Processes
+from tidemill.runner.protection import Protection
 from tidemill.runner.slots import Slots
 from tidemill.runner.ticker import Ticker
 from tidemill.runner.watch import Watch
@@ -122,6 +123,8 @@ class Worker:
             self.log.bind(worker_id=registered.worker_id)
             self.heart = Heart(self.source, self.board, registered, self.log, self._command)
             self.source.on_word(self.heart.beat_now)
+            if self.options.ecs_agent:
+                self.heart.on_beat = Protection(self.options.ecs_agent, self.options.protection_minutes, self.log).tell
             return True
         return False
 

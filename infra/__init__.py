@@ -1,0 +1,1 @@
+"""What `cdk deploy` makes of tidemill: two stacks per stage, read top-down from app.py."""

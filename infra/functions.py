@@ -1,0 +1,142 @@
+"""The Lambdas: one code asset, one layer, each with its own IAM role, database role, log group and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra import bundle
+from infra.database import Database, url
+from infra.network import Network
+from infra.settings import Stage
+
+CA_FILE = "/var/task/tidemill/store/rds-ca.pem"
+_RETENTION = {days.name: days for days in logs.RetentionDays}
+_DAYS = {
+    1: "ONE_DAY",
+    3: "THREE_DAYS",
+    5: "FIVE_DAYS",
+    7: "ONE_WEEK",
+    14: "TWO_WEEKS",
+    30: "ONE_MONTH",
+    60: "TWO_MONTHS",
+    90: "THREE_MONTHS",
+    120: "FOUR_MONTHS",
+    150: "FIVE_MONTHS",
+    180: "SIX_MONTHS",
+    365: "ONE_YEAR",
+    400: "THIRTEEN_MONTHS",
+    545: "EIGHTEEN_MONTHS",
+    731: "TWO_YEARS",
+    1096: "THREE_YEARS",
+    1827: "FIVE_YEARS",
+    2192: "SIX_YEARS",
+    2557: "SEVEN_YEARS",
+    2922: "EIGHT_YEARS",
+    3288: "NINE_YEARS",
+    3653: "TEN_YEARS",
+}
+
+
+def log_group(scope: Construct, name: str, stage: Stage, called: str) -> logs.LogGroup:
+    """A log group that is kept as long as the stage says, and goes with the stack."""
+    return logs.LogGroup(
+        scope,
+        name,
+        log_group_name=f"/tidemill/{stage.name}/{called}",
+        retention=_RETENTION[_DAYS[stage.log_days]],
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What sets a function apart."""
+
+    timeout_secs: int = 29
+    memory_mb: int | None = None
+    in_vpc: bool = True
+
+
+SPECS = {
+    "enqueue": Spec(),
+    "claims": Spec(),
+    "admin": Spec(),
+    "authorizer": Spec(timeout_secs=10),
+    "scheduler": Spec(timeout_secs=58),
+    "migrator": Spec(timeout_secs=840, memory_mb=512),
+    "deploy": Spec(timeout_secs=900, memory_mb=256, in_vpc=False),
+}
+
+
+class Functions(Construct):
+    """`by_name`: enqueue, claims, admin, authorizer, scheduler, migrator, deploy."""
+
+    def __init__(self, scope: Construct, name: str, stage: Stage, network: Network, database: Database) -> None:
+        super().__init__(scope, name)
+        self._stage, self._network, self._database = stage, network, database
+        layer = bundle.layer()
+        self._layer = lambda_.LayerVersion(
+            self,
+            "Dependencies",
+            code=lambda_.Code.from_asset(str(layer), asset_hash=layer.name.rpartition("-")[2]),
+            compatible_architectures=[lambda_.Architecture.ARM_64],
+            compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
+            removal_policy=RemovalPolicy.DESTROY,
+            description="what requirements/runtime.lock names",
+        )
+        code = bundle.code()
+        self._code = lambda_.Code.from_asset(str(code), asset_hash=code.name.rpartition("-")[2])
+        self.by_name = {each: self._function(each, spec) for each, spec in SPECS.items()}
+
+    def _function(self, name: str, spec: Spec) -> lambda_.Function:
+        stage, database = self._stage, self._database
+        role = iam.Role(self, f"{name.title()}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        group = log_group(self, f"{name.title()}Log", stage, name)
+        group.grant_write(role)
+        where = (
+            {"vpc": self._network.vpc, "vpc_subnets": self._network.inside, "security_groups": [self._network.functions]}
+            if spec.in_vpc
+            else {}
+        )
+        if spec.in_vpc:
+            role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaENIManagementAccess"))
+        environment = {"TIDEMILL_STAGE": stage.name, "POWERTOOLS_SERVICE_NAME": name}
+        if name == "migrator":
+            environment |= {"TIDEMILL_DATABASE_URL": url(database.endpoint, None), "TIDEMILL_DATABASE_CA_FILE": CA_FILE}
+        elif name != "deploy":
+            environment |= {
+                "TIDEMILL_DATABASE_URL": url(database.functions_endpoint, name),
+                "TIDEMILL_DATABASE_AUTH": "iam",
+                "TIDEMILL_DATABASE_CA_FILE": CA_FILE,
+            }
+            role.add_to_policy(
+                iam.PolicyStatement(actions=["rds-db:connect"], resources=[database.login_arn(name, through_proxy=stage.proxy)])
+            )
+        if name == "scheduler":
+            environment["TIDEMILL_TICK_BUDGET_MS"] = str(stage.tick_budget_ms)
+        reserved = getattr(stage, f"{name}_concurrency", None) if stage.reserve_concurrency else None
+        return lambda_.Function(
+            self,
+            name.title(),
+            function_name=f"tidemill-{stage.name}-{name}",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            handler=f"{name}.handler.handler",
+            code=self._code,
+            layers=[self._layer],
+            role=role,
+            timeout=Duration.seconds(spec.timeout_secs),
+            memory_size=spec.memory_mb or stage.memory_mb,
+            environment=environment,
+            log_group=group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            reserved_concurrent_executions=reserved,
+            description=f"tidemill {stage.name}: {name}",
+            **where,
+        )

@@ -1,0 +1,44 @@
+"""The stack that runs: API, Lambdas, scheduler, workers, front door, alarms. It can be deleted and made anew; the jobs stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Stack
+from constructs import Construct
+
+from infra.alarms import Alarms
+from infra.dashboard import Dashboard
+from infra.edge import Edge
+from infra.functions import Functions
+from infra.http_api import HttpApi
+from infra.migrations import Migrations
+from infra.scheduler import Scheduler
+from infra.settings import Stage
+from infra.stateful import Stateful
+from infra.worker import Worker
+
+
+class Service(Stack):
+    """One construct per part, each in a file of its own."""
+
+    def __init__(self, scope: Construct, stage: Stage, stateful: Stateful, **about: Any) -> None:
+        super().__init__(scope, f"Tidemill-{stage.name}-Service", description=f"tidemill {stage.name}: everything but the data", **about)
+        network, database = stateful.network, stateful.database
+        functions = Functions(self, "Functions", stage, network, database)
+        migrations = Migrations(self, "Migrations", stage, database, functions)
+        http_api = HttpApi(self, "HttpApi", stage, functions, migrations.origin_digest)
+        migrations.come_first(functions)
+        Scheduler(self, "Scheduler", stage, functions.by_name["scheduler"])
+        edge = Edge(self, "Edge", stage, http_api, migrations.origin, functions)
+        worker = Worker(self, "Worker", stage, network, database)
+        worker.service.node.add_dependency(migrations.resource)
+        alarms = Alarms(self, "Alarms", stage, database, functions, http_api)
+        Dashboard(self, "Dashboard", stage, alarms, database, http_api)
+        CfnOutput(self, "Url", value=f"https://{edge.address}", description="the page, and the API below /v1")
+        CfnOutput(
+            self,
+            "FirstLogin",
+            value=migrations.first_login.secret_name,
+            description="secret with the first owner's email, password and API key",
+        )

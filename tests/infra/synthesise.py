@@ -1,0 +1,18 @@
+"""Several stages in one process, for the tests: `python -O tests/infra/synthesise.py DIR '{"name": {"stage": "dev"}}'`."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "functions")]
+
+from infra import app as infra_app  # noqa: E402
+
+if __name__ == "__main__":
+    context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    for name, given in json.loads(sys.argv[2]).items():
+        began = time.process_time()
+        infra_app.main(str(Path(sys.argv[1]) / name), {**context, **given})
+        print(f"{name}: {time.process_time() - began:.1f} s of processor time")
