@@ -118,6 +118,7 @@ class Functions(Construct):
             role.add_to_policy(
                 iam.PolicyStatement(actions=["rds-db:connect"], resources=[database.login_arn(name, through_proxy=stage.proxy)])
             )
+            environment["TIDEMILL_TRUSTED_PROXIES"] = "1"  # CloudFront
         if name == "scheduler":
             environment["TIDEMILL_TICK_BUDGET_MS"] = str(stage.tick_budget_ms)
         reserved = getattr(stage, f"{name}_concurrency", None) if stage.reserve_concurrency else None

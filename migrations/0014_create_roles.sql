@@ -47,10 +47,11 @@ begin
         execute format('grant select on tidemill.%I to tidemill_jobs', name);
     end loop;
     grant select on tidemill.projects, tidemill.schema_migrations to tidemill_jobs;
-    grant insert on tidemill.audit_log to tidemill_jobs; -- what was written there stays: no role may change or delete it
+    grant insert, select (id) on tidemill.audit_log to tidemill_jobs; -- what was written there stays: no role may change or delete it
 
-    grant select on tidemill.users, tidemill.organizations, tidemill.organization_members, tidemill.projects, tidemill.api_keys,
+    grant select on tidemill.organizations, tidemill.organization_members, tidemill.projects, tidemill.api_keys,
         tidemill.sessions, tidemill.signing_keys to tidemill_authorizer;
+    grant select (id, is_active) on tidemill.users to tidemill_authorizer;
     grant update (last_used_at) on tidemill.api_keys to tidemill_authorizer;
 
     grant select, insert, update, delete on tidemill.users, tidemill.organizations, tidemill.organization_members, tidemill.projects,
@@ -58,6 +59,21 @@ begin
     grant select on tidemill.audit_log to tidemill_admin;
 
     grant select on tidemill.signing_keys to tidemill_enqueue; -- those that sign cursors, see below
+
+    -- What somebody who is logged in may do is asked with each request; passwords and tokens are in other columns.
+    grant select (id, is_active) on tidemill.users to tidemill_enqueue, tidemill_claims, tidemill_scheduler;
+    grant select (user_id, org_id, role) on tidemill.organization_members to tidemill_enqueue, tidemill_claims, tidemill_scheduler;
+    grant select (id, settings) on tidemill.organizations to tidemill_enqueue, tidemill_claims, tidemill_scheduler;
+    grant select (id, family_id, user_id, revoked_at, expires_at) on tidemill.sessions
+        to tidemill_enqueue, tidemill_claims, tidemill_scheduler;
+    grant delete, update (rotated_at) on tidemill.sessions to tidemill_scheduler; -- prunes those that are over (the update locks them)
+
+    -- The doctor looks at other sessions' snapshots.
+    begin
+        grant pg_read_all_stats to tidemill_admin;
+    exception when insufficient_privilege then
+        raise notice 'tidemill: % may not grant pg_read_all_stats: the doctor sees less', current_user;
+    end;
 
     -- Where the authorizer could not reach the database, the functions look the key up themselves. (Hashes of 256 random bits.)
     grant select, update (last_used_at) on tidemill.api_keys to tidemill_enqueue, tidemill_claims, tidemill_scheduler;

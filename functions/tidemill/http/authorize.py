@@ -36,9 +36,9 @@ class Authorizer:
 
     def __call__(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The simple answer of payload 2.0. Never a reason why a token is refused."""
-        if not came_through(event, self.settings.origin_digest):
-            return {"isAuthorized": False}
         try:
+            if not came_through(event, self.settings.origin_digest):
+                return {"isAuthorized": False}
             context = self.caller(event)
         except TidemillError as error:
             if self._log is not None:
