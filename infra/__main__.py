@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from infra.settings import SettingsInvalid
+from infra import budget
+from infra.settings import SettingsInvalid, given, read
 
 
 def main(arguments: list[str]) -> int:
@@ -16,13 +17,17 @@ def main(arguments: list[str]) -> int:
         print("tidemill: scripts/synth DIR [-c name=value …]", file=sys.stderr)
         return 2
     try:
+        if not arguments:
+            from infra import app
+
+            app.main()
+            return 0
+        context: dict[str, Any] = json.loads((Path(__file__).parents[1] / "cdk.json").read_text(encoding="utf-8"))["context"]
+        context |= dict(word.split("=", 1) for word in arguments[1:])
+        budget.check(read(context.get("stages"), given(context)))  # before the CDK is loaded, which takes seconds
         from infra import app
 
-        if not arguments:
-            app.main()
-        else:
-            context: dict[str, Any] = json.loads((Path(__file__).parents[1] / "cdk.json").read_text(encoding="utf-8"))["context"]
-            app.main(arguments[0], {**context, **dict(word.split("=", 1) for word in arguments[1:])})
+        app.main(arguments[0], context)
     except SettingsInvalid as error:
         print(f"tidemill: {error}", file=sys.stderr)
         return 2

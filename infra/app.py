@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 
 def use_own_node() -> None:
@@ -21,22 +20,15 @@ import aws_cdk as cdk  # noqa: E402
 
 from infra import budget, nag  # noqa: E402
 from infra.service import Service  # noqa: E402
-from infra.settings import Stage, read  # noqa: E402
+from infra.settings import Stage, check_region, given, read  # noqa: E402
 from infra.stateful import Stateful  # noqa: E402
-
-_OF_CDK = ("@aws-cdk", "aws:cdk", "aws-cdk", "cdk-", "availability-zones", "hosted-zone", "vpc-provider", "ssm:")
-
-
-def given(context: dict[str, Any]) -> dict[str, Any]:
-    """What of the context is meant for us: everything that neither is `stages` nor looks like the CDK's own."""
-    return {key: value for key, value in context.items() if key != "stages" and not key.startswith(_OF_CDK)}
 
 
 def build(app: cdk.App, stage: Stage, region: str | None = None) -> tuple[Stateful, Service]:
     """Both stacks. SettingsInvalid if the stage cannot work."""
     budget.check(stage)
     env = cdk.Environment(account=os.environ.get("CDK_DEFAULT_ACCOUNT"), region=region or os.environ.get("CDK_DEFAULT_REGION"))
-    nag.check_region(stage, env.region)
+    check_region(stage, env.region)
     stateful = Stateful(app, stage, env=env)
     service = Service(app, stage, stateful, env=env)
     for stack in (stateful, service):

@@ -172,6 +172,12 @@ def python_of_runtime() -> Path | None:
     return None
 
 
+def test_python() -> tuple[Path, str]:
+    """An interpreter to try the bundle on, and its version: the runtime's if there is one, else this one."""
+    found = python_of_runtime()
+    return (found, RUNTIME) if found else (Path(sys.executable), f"{sys.version_info.major}.{sys.version_info.minor}")
+
+
 def compiled(folder: Path) -> bool:
     """Adds .pyc that are never checked against the source's time, which a zip loses; False where no such Python is here."""
     python = python_of_runtime()
@@ -202,5 +208,6 @@ def _done(part: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for made in (code(), layer()):
+    # The second layer is this machine's, for the tests.
+    for made in (code(), layer(), layer(host(), test_python()[1])):
         print(made.relative_to(ROOT))

@@ -124,6 +124,14 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 }
 
 
+_OF_CDK = ("@aws-cdk", "aws:cdk", "aws-cdk", "cdk-", "availability-zones", "hosted-zone", "vpc-provider", "ssm:")
+
+
+def given(context: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the context is meant for us: everything that neither is `stages` nor looks like the CDK's own."""
+    return {key: value for key, value in context.items() if key != "stages" and not key.startswith(_OF_CDK)}
+
+
 def read(stages: Any, given: Mapping[str, Any]) -> Stage:
     """The stage that `given` (the context: `stage`, and settings that override) asks for, out of cdk.json's `stages`."""
     if not isinstance(stages, Mapping) or not stages:
@@ -200,3 +208,9 @@ def _check_combinations(s: Stage) -> None:
     for broken, text in faults:
         if broken:
             raise SettingsInvalid(text)
+
+
+def check_region(stage: Stage, region: str | None) -> None:
+    """CloudFront takes a WAF of us-east-1 only."""
+    if stage.waf and region not in (None, "us-east-1"):
+        raise SettingsInvalid(f"waf=true in {region}: CloudFront takes a web ACL of us-east-1 only; deploy there, or set waf=false")

@@ -89,7 +89,7 @@ def limited(gateway: Gateway) -> Iterator[Gateway]:
         conn.execute(sql.SQL("grant all on all tables in schema tidemill to {}").format(role))
         conn.execute(sql.SQL("grant all on all sequences in schema tidemill to {}").format(role))
         dsn = as_url(gateway.dsn, user=role.as_string(conn).strip('"'), password="limited")
-        made = Gateway(dsn, project=(gateway.project_id, gateway.key))
+        made = Gateway(dsn, project=(gateway.project_id, gateway.key), own_roles=False)
         yield made
         made.close()
         conn.execute(sql.SQL("drop owned by {}").format(role))

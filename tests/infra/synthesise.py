@@ -16,3 +16,11 @@ if __name__ == "__main__":
         began = time.process_time()
         infra_app.main(str(Path(sys.argv[1]) / name), {**context, **given})
         print(f"{name}: {time.process_time() - began:.1f} s of processor time")
+    # And one in which nothing is accepted, to see that the rules look at all and that no acceptance is left over.
+    infra_app.nag.accept = lambda *_: None
+    try:
+        infra_app.main(str(Path(sys.argv[1]) / "unaccepted"), {**context, "stage": "dev"})
+    except RuntimeError as error:
+        print(f"unaccepted: {str(error)[:80]}")
+    else:
+        sys.exit("a stage whose findings nobody accepted was synthesised")

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Final
 
 from tidemill.local.runtime.functions import ROOT
@@ -15,7 +16,7 @@ APP: Final = "tidemill.local.demo_jobs:app"
 STOP_WINDOW_S: Final = 4
 """How long running jobs may go on after the end was asked for; then they go back to their queue."""
 STOP_TIMEOUT_S: Final = 8.0
-ARGUMENTS: Final = (APP, "--stop-window-secs", str(STOP_WINDOW_S))
+ARGUMENTS: Final = ("--stop-window-secs", str(STOP_WINDOW_S))
 AGAIN_AFTER_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 STEADY_S: Final = 30.0
 """One that ran this long begins again as if for the first time."""
@@ -24,10 +25,14 @@ logger = logging.getLogger(__name__)
 
 
 class DemoWorker:
-    """`settings` are the `TIDEMILL_…` variables it gets; its output goes to `log` (None = our standard error)."""
+    """`settings` are the `TIDEMILL_…` variables it gets; its output goes to `log` (None = our standard error).
 
-    def __init__(self, settings: Mapping[str, str], log: IO[bytes] | int | None, arguments: tuple[str, ...] = ARGUMENTS) -> None:
-        self._settings, self._log, self._arguments = settings, STDERR if log is None else log, arguments
+    handlers: a folder whose `app` runs instead of the demo's.
+    """
+
+    def __init__(self, settings: Mapping[str, str], log: IO[bytes] | int | None, *, handlers: Path | None = None, app: str = APP) -> None:
+        self._settings, self._log, self._handlers = settings, STDERR if log is None else log, handlers
+        self._arguments = (app if handlers else APP, *ARGUMENTS)
         self._child: asyncio.subprocess.Process | None = None
 
     @property
@@ -63,7 +68,7 @@ class DemoWorker:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
-        path = os.pathsep.join(part for part in (str(ROOT), environment.get("PYTHONPATH", "")) if part)
+        path = os.pathsep.join(part for part in (str(ROOT), str(self._handlers or ""), environment.get("PYTHONPATH", "")) if part)
         return await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "tidemill.local.watched", "tidemill.cli", "worker", *self._arguments,
             stdin=asyncio.subprocess.PIPE, stdout=self._log, stderr=self._log, start_new_session=True,

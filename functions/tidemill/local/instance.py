@@ -88,7 +88,7 @@ class Instance:
             self._keep(PageBuilder().run())
         if self.options.has_worker:
             settings = {**self._settings(dsn), "TIDEMILL_URL": url, "TIDEMILL_API_KEY": credentials.api_key}
-            self.worker = DemoWorker(settings, self._log)
+            self.worker = DemoWorker(settings, self._log, handlers=self.options.handlers, app=self.options.app)
             self._keep(self.worker.run())
         return Ready(
             credentials, time.monotonic() - began, server.data_dir, server.ephemeral, self.log_path,

@@ -30,6 +30,10 @@ class Options:
     port: int = PORT
     folder: Path | None = None
     has_worker: bool = True
+    handlers: Path | None = None
+    """A team's folder: the worker runs the App in it instead of the demo's."""
+    app: str = "jobs:app"
+    """Where the App is in that folder."""
     ticks: bool = True
     builds_page: bool = False
     """Build the page anew, in the background, whenever its sources are newer than it."""

@@ -1,0 +1,32 @@
+"""The stages that tests/infra synthesises, and how their templates are looked at."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/0a-1b"
+STAGES: dict[str, dict[str, str]] = {
+    "dev": {"stage": "dev"},
+    "prod": {"stage": "prod"},
+    "aurora": {"stage": "dev", "database": "aurora", "multi_az": "true", "worker_spot_percent": "100", "worker_max": "5"},
+    "everything": {
+        "stage": "prod", "database": "aurora", "proxy": "true", "network": "nat", "domain": "jobs.example.com", "waf": "true",
+        "certificate_arn": CERTIFICATE, "alarm_email": "a@example.com", "aurora_max_acu": "8",
+    },
+    "proxy": {"stage": "dev", "proxy": "true", "network": "endpoints", "worker_min": "1", "worker_max": "1", "tick": "false"},
+}  # fmt: skip
+"""Every setting that changes which resources there are, in each of its values, at least once."""
+
+Templates = Callable[[str], dict[str, dict[str, Any]]]
+
+
+def of_type(template: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    """Properties of all resources of this type, by logical id."""
+    return {name: each.get("Properties", {}) for name, each in template["Resources"].items() if each["Type"] == kind}
+
+
+def text_of(value: Any) -> str:
+    """A property with all its references spelled out, to look for words in."""
+    return json.dumps(value)
