@@ -3633,8 +3633,189 @@ ALTER TABLE tidemill.schedule_events ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE tidemill.scheduled_jobs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE tidemill.signing_keys ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY signing_keys_of_accounts ON tidemill.signing_keys TO tidemill_authorizer, tidemill_admin USING (true);
+
+CREATE POLICY signing_keys_of_cursors ON tidemill.signing_keys FOR SELECT TO tidemill_enqueue USING ((purpose = 'cursor'::text));
+
 ALTER TABLE tidemill.unique_holds ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE tidemill.worker_heartbeats ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE tidemill.workers ENABLE ROW LEVEL SECURITY;
+
+GRANT USAGE ON SCHEMA tidemill TO tidemill_jobs;
+GRANT USAGE ON SCHEMA tidemill TO tidemill_authorizer;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_queue_entries TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.jobs TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_lanes TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_levels TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.lane_news TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_clocks TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_partitions TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.rate_classes TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_leases TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queues TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.retry_policies TO tidemill_jobs;
+
+GRANT SELECT ON TABLE tidemill.api_keys TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.api_keys TO tidemill_admin;
+GRANT SELECT ON TABLE tidemill.api_keys TO tidemill_enqueue;
+GRANT SELECT ON TABLE tidemill.api_keys TO tidemill_claims;
+GRANT SELECT ON TABLE tidemill.api_keys TO tidemill_scheduler;
+
+GRANT UPDATE(last_used_at) ON TABLE tidemill.api_keys TO tidemill_authorizer;
+GRANT UPDATE(last_used_at) ON TABLE tidemill.api_keys TO tidemill_enqueue;
+GRANT UPDATE(last_used_at) ON TABLE tidemill.api_keys TO tidemill_claims;
+GRANT UPDATE(last_used_at) ON TABLE tidemill.api_keys TO tidemill_scheduler;
+
+GRANT INSERT ON TABLE tidemill.audit_log TO tidemill_jobs;
+GRANT SELECT ON TABLE tidemill.audit_log TO tidemill_admin;
+
+GRANT SELECT(id) ON TABLE tidemill.audit_log TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.concurrency_limits TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.counter_state TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.dead_letter_queue TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.error_group_hours TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.error_group_news TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.error_groups TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_batches TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_dependencies TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_executions TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_logs TO tidemill_jobs;
+
+GRANT SELECT ON TABLE tidemill.job_states TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_types TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.live_connections TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.login_slots TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.operation_jobs TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.operations TO tidemill_jobs;
+
+GRANT SELECT ON TABLE tidemill.organization_members TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.organization_members TO tidemill_admin;
+
+GRANT SELECT(org_id) ON TABLE tidemill.organization_members TO tidemill_enqueue;
+GRANT SELECT(org_id) ON TABLE tidemill.organization_members TO tidemill_claims;
+GRANT SELECT(org_id) ON TABLE tidemill.organization_members TO tidemill_scheduler;
+
+GRANT SELECT(user_id) ON TABLE tidemill.organization_members TO tidemill_enqueue;
+GRANT SELECT(user_id) ON TABLE tidemill.organization_members TO tidemill_claims;
+GRANT SELECT(user_id) ON TABLE tidemill.organization_members TO tidemill_scheduler;
+
+GRANT SELECT(role) ON TABLE tidemill.organization_members TO tidemill_enqueue;
+GRANT SELECT(role) ON TABLE tidemill.organization_members TO tidemill_claims;
+GRANT SELECT(role) ON TABLE tidemill.organization_members TO tidemill_scheduler;
+
+GRANT SELECT ON TABLE tidemill.organizations TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.organizations TO tidemill_admin;
+
+GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_enqueue;
+GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_claims;
+GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_scheduler;
+
+GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_enqueue;
+GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_claims;
+GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_scheduler;
+
+GRANT SELECT ON TABLE tidemill.projects TO tidemill_jobs;
+GRANT SELECT ON TABLE tidemill.projects TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.projects TO tidemill_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.quarantine TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_counters TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_fills TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_hours TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_latencies TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_samples TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_sleepers TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_totals TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.schedule_events TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.scheduled_jobs TO tidemill_jobs;
+
+GRANT SELECT ON TABLE tidemill.schema_migrations TO tidemill_jobs;
+
+GRANT SELECT ON TABLE tidemill.sessions TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.sessions TO tidemill_admin;
+GRANT DELETE ON TABLE tidemill.sessions TO tidemill_scheduler;
+
+GRANT SELECT(id) ON TABLE tidemill.sessions TO tidemill_enqueue;
+GRANT SELECT(id) ON TABLE tidemill.sessions TO tidemill_claims;
+GRANT SELECT(id) ON TABLE tidemill.sessions TO tidemill_scheduler;
+
+GRANT SELECT(user_id) ON TABLE tidemill.sessions TO tidemill_enqueue;
+GRANT SELECT(user_id) ON TABLE tidemill.sessions TO tidemill_claims;
+GRANT SELECT(user_id) ON TABLE tidemill.sessions TO tidemill_scheduler;
+
+GRANT SELECT(family_id) ON TABLE tidemill.sessions TO tidemill_enqueue;
+GRANT SELECT(family_id) ON TABLE tidemill.sessions TO tidemill_claims;
+GRANT SELECT(family_id) ON TABLE tidemill.sessions TO tidemill_scheduler;
+
+GRANT SELECT(expires_at) ON TABLE tidemill.sessions TO tidemill_enqueue;
+GRANT SELECT(expires_at) ON TABLE tidemill.sessions TO tidemill_claims;
+GRANT SELECT(expires_at) ON TABLE tidemill.sessions TO tidemill_scheduler;
+
+GRANT UPDATE(rotated_at) ON TABLE tidemill.sessions TO tidemill_scheduler;
+
+GRANT SELECT(revoked_at) ON TABLE tidemill.sessions TO tidemill_enqueue;
+GRANT SELECT(revoked_at) ON TABLE tidemill.sessions TO tidemill_claims;
+GRANT SELECT(revoked_at) ON TABLE tidemill.sessions TO tidemill_scheduler;
+
+GRANT SELECT ON TABLE tidemill.signing_keys TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.signing_keys TO tidemill_admin;
+GRANT SELECT ON TABLE tidemill.signing_keys TO tidemill_enqueue;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.sweep_positions TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.unique_holds TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.users TO tidemill_admin;
+
+GRANT SELECT(id) ON TABLE tidemill.users TO tidemill_authorizer;
+GRANT SELECT(id) ON TABLE tidemill.users TO tidemill_enqueue;
+GRANT SELECT(id) ON TABLE tidemill.users TO tidemill_claims;
+GRANT SELECT(id) ON TABLE tidemill.users TO tidemill_scheduler;
+
+GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_authorizer;
+GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_enqueue;
+GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_claims;
+GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_scheduler;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.worker_heartbeats TO tidemill_jobs;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.workers TO tidemill_jobs;
