@@ -97,7 +97,7 @@ HOT: dict[str, tuple[Callable[[Connection], dict[str, Any]], set[str], int]] = {
     "leases/heartbeat": (pairs, {"job_leases_pkey"}, 3_000),
     "leases/acked": (pairs, set(), 1_500),
     "leases/expired": (lambda conn: {"limit": BATCH, "since": None, "now": None}, {"job_leases_by_expiry", "jobs_pkey"}, 2_500),
-    "scheduler/ring": (lambda conn: {"limit": BATCH, "now": None}, {"job_queue_entries_pkey"}, 1_500),
+    "scheduler/ring": (lambda conn: {"limit": BATCH, "since": None, "now": None}, {"job_queue_entries_pkey"}, 1_500),
 }  # fmt: skip
 
 

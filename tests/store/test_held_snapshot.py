@@ -124,6 +124,21 @@ def test_a_reaper_walks_leases_that_are_gone_once(conn: Connection) -> None:
     assert looks[2].rows < 100
 
 
+def test_a_pass_rings_only_for_what_came_due_since_the_last_one(conn: Connection) -> None:
+    conn.execute("set enable_seqscan = off")
+    crowd.fill(conn, crowd.ENTRIES, 2_000, "-1 minute")
+    store = PostgresStore(conn)
+    while claim(store, REQUEST):
+        pass
+    looks = []
+    for _ in range(2):
+        before = read(conn)
+        assert store.ring(100, now=None)[0] == 0
+        looks.append(read(conn) - before)
+    assert looks[0].rows >= 2_000
+    assert looks[1].rows < 100
+
+
 def test_a_lease_that_was_committed_late_is_reaped_by_the_scan_from_the_beginning(conn: Connection) -> None:
     store, clock = PostgresStore(conn), Clock()
     store.reap_mark = ReapMark(clock)

@@ -9,6 +9,9 @@ from tidemill.ports import SweepStore
 
 
 def promote_due(store: SweepStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
-    """Counts what came due within the last 90 s (at most `limit`) and rings the doorbell of workers asleep on those queues."""
+    """Rings the doorbell of workers asleep on queues where something came due, and counts that (at most `limit`).
+
+    It looks back to this store's last pass, and never more than 90 s.
+    """
     due, rung = store.ring(limit, now=now)
     return {"due": due, "rung": rung}
