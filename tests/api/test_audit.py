@@ -58,6 +58,41 @@ def new_key(gateway: Gateway) -> str:
     return f"/v1/api-keys/{gateway.post(path, {'name': 'k', 'scopes': ['read']}).json['id']}"
 
 
+def plan(gateway: Gateway) -> str:
+    dead(gateway)
+    made = gateway.post("/v1/operations", {"action": "retry", "filter": {"queue": "default", "state": ["dead_letter"]}})
+    assert made.status == 201, made.text
+    return f"/v1/operations/{made.json['id']}"
+
+
+def applied(gateway: Gateway) -> str:
+    path = plan(gateway)
+    assert gateway.post(f"{path}/apply").status == 202
+    return path
+
+
+def discarded(gateway: Gateway) -> str:
+    dead(gateway)
+    made = gateway.post("/v1/operations", {"action": "discard", "filter": {"queue": "default", "state": ["dead_letter"]}, "dry_run": False})
+    gateway.post("/v1/tick")
+    return f"/v1/operations/{made.json['id']}"
+
+
+def quarantined(gateway: Gateway) -> str:
+    gateway.request("PATCH", "/v1/queues/default", {"quarantine_after": 1})
+    job_id = job(gateway)
+    (claimed,) = gateway.claim(gateway.worker())
+    gateway.ack(claimed, "crash", error={"class": "E", "message": "m"})
+    shown = gateway.get(f"/v1/jobs/{job_id}").json
+    assert shown["state"] == "quarantined"
+    return f"/v1/quarantine/{shown['fingerprint']}"
+
+
+def partition(gateway: Gateway) -> str:
+    job(gateway, partition_key="p")
+    return "/v1/queues/default/partitions/p"
+
+
 RECIPES: dict[str, Recipe] = {
     "POST /v1/jobs/{id}/cancel": lambda g: (f"/v1/jobs/{job(g)}/cancel", None),
     "POST /v1/jobs/{id}/retry": lambda g: (f"/v1/jobs/{dead(g)}/retry", None),
@@ -90,6 +125,14 @@ RECIPES: dict[str, Recipe] = {
     "POST /v1/schedules/{name}/resume": lambda g: (f"{schedule(g, is_paused=True)}/resume", None),
     "POST /v1/schedules/{name}/trigger": lambda g: (f"{schedule(g)}/trigger", None),
     "POST /v1/dead-letters/{id}/resolve": lambda g: (f"/v1/dead-letters/{dead(g)}/resolve", {"action": "discard"}),
+    "DELETE /v1/queues/{name}": lambda g: (queue(g), None),
+    "POST /v1/operations": lambda g: ("/v1/operations", {"action": "retry", "filter": {"queue": "default"}}),
+    "POST /v1/operations/{id}/apply": lambda g: (f"{plan(g)}/apply", None),
+    "POST /v1/operations/{id}/abort": lambda g: (f"{applied(g)}/abort", None),
+    "POST /v1/operations/{id}/undo": lambda g: (f"{discarded(g)}/undo", None),
+    "PATCH /v1/queues/{name}/partitions/{key}": lambda g: (partition(g), {"weight": 7}),
+    "POST /v1/quarantine/{fingerprint}/release": lambda g: (f"{quarantined(g)}/release", None),
+    "POST /v1/quarantine/{fingerprint}/discard": lambda g: (f"{quarantined(g)}/discard", None),
     "PATCH /v1/projects/{id}": lambda g: (f"/v1/projects/{g.project_id}", {"name": "renamed"}),
     "POST /v1/api-keys/{id}/rotate": lambda g: (f"{new_key(g)}/rotate", None),
     "POST /v1/tick": lambda _: ("/v1/tick", None),

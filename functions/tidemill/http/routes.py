@@ -193,7 +193,7 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/tick", "scheduler", (A,), "ticks:tick"),
 )
 
-READS: Final = frozenset({"schedules:preview_timing"})
+READS: Final = frozenset({"schedules:preview_timing", "simulate:simulate"})
 """Endpoints that change nothing although their method could."""
 
 VERBS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
