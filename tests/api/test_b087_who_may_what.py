@@ -93,7 +93,7 @@ def bodies(lease_token: str) -> dict[str, Any]:
         "parents": {}, "start": {}, "progress": {"current": 1}, "checkpoint": {"data": 1}, "output": {"data": 1}, "logs": {"lines": []},
         "children": {"jobs": []},
         "reschedule": {"run_at": "2030-01-01T00:00:00Z"}, "command": {"command": "quiet"}, "PATCH": {"priority": 1},
-        "heartbeat": {"leases": []}, "resolve": {"action": "retry"},
+        "heartbeat": {"leases": []}, "resolve": {"action": "retry"}, "{key}": {"weight": 1},
         "api-keys": {"name": "k", "scopes": ["read"]}, "token": {"lease_token": lease_token},
     }  # fmt: skip
 
