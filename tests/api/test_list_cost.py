@@ -64,7 +64,7 @@ def test_no_list_reads_a_table(filled: Filled, capsys: pytest.CaptureFixture[str
     start = {"project_id": filled.project_id, "after": None, "after_key": None, "limit": 201, "low": None, "high": None}
     walks: dict[str, dict[str, Any]] = {
         "created": {}, "principal": {"value": "u7"}, "correlation": {"value": "nothing"}, "fingerprint": {"value": "00" * 32}, "leased": {},
-        "schedule": {"value": str(uuid4())}, "error_group": {"value": "00" * 16},
+        "schedule": {"value": str(uuid4())}, "entered": {"few": 2_500}, "error_group": {"value": "00" * 16},
         "named": {"value": filled.ids[0], "id": filled.ids[0]}, "phases": {"phases": ["dead_letter", "waiting"]},
         "waiting": {"queue": None}, "ended": {},
     }  # fmt: skip

@@ -143,6 +143,21 @@ def test_each_filter_finds_what_it_says(gateway: Gateway) -> None:
     assert sorted(ids(gateway, created_after=middle) + ids(gateway, created_before=middle)) == sorted(everything)
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_old_jobs_that_wait_are_found_behind_many_that_have_ended(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
+    waiting = bulk(gateway, *[{"delay_ms": 10**8}] * 9)
+    held = gateway.enqueue(hold=True)
+    done = bulk(gateway, *[{}] * 40)
+    for job in gateway.claim():
+        gateway.ack(job, "complete")
+    monkeypatch.setattr(limits, "SCAN_ROWS", 10 if few else 8)
+    found = list(pages(gateway, state="scheduled", limit=4))
+    assert [job["id"] for page in found for job in page] == waiting[::-1]
+    assert (len(found[0]) == 4) is few  # where there are many, the walk goes over all jobs and may end a page early
+    assert ids(gateway, state=["queued", "scheduled"], sort="created_at", limit=4) == waiting
+    assert not {held, *done} & {job["id"] for page in found for job in page}
+
+
 def test_a_page_looks_at_a_bounded_number_of_rows_and_goes_on(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SCAN_ROWS", 100)
     monkeypatch.setattr(scans, "CHUNK", 30)

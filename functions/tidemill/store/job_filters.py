@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tidemill.domain import limits
+
 _ID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 KEYED: Final = {
     "error_group": "error_group", "batch_id": "batch", "scheduled_job_id": "schedule", "principal_id": "principal",
@@ -67,6 +69,8 @@ def _narrowest(query: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         return "leased", {}
     if states and states <= set(REMEMBERED):
         return "phases", {"phases": sorted(REMEMBERED[state] for state in states)}
+    if states and states <= {"scheduled", "queued", "retrying"}:
+        return "entered", {"few": limits.SCAN_ROWS}
     return "created", {}
 
 
