@@ -193,3 +193,20 @@ def test_a_removal_that_is_aborted_opens_the_queue_again(gateway: Gateway) -> No
     assert moved(gateway, reply.json, "abort").json["status"] == "aborted"
     assert gateway.get("/v1/queues/default").json["is_closed"] is False
     gateway.enqueue()
+
+
+def test_a_schedule_of_a_removed_queue_says_so_and_harms_no_other(gateway: Gateway) -> None:
+    gateway.post("/v1/queues", {"name": "old"})
+    for name, queue in (("lost", "old"), ("kept", "default")):
+        reply = gateway.request("PUT", f"/v1/schedules/{name}", {"every_ms": 1_000, "job": {"job_type": "t", "queue": queue}})
+        assert reply.status < 300, reply.text
+    gateway.sql("update tidemill.scheduled_jobs set next_run_at = now() - interval '1 second' returning 1")
+    reply = gateway.request("DELETE", "/v1/queues/old", query={"force": "true"})
+    assert reply.status == 202, reply.text
+    for _ in range(3):
+        ticked(gateway)
+    assert gateway.get("/v1/queues/old").status == 404
+    assert gateway.get(f"/v1/operations/{reply.json['id']}").json["status"] == "completed"
+    lost = gateway.get("/v1/schedules/lost").json
+    assert "queue 'old' is closed to new jobs: it is being removed" in lost["error"]
+    assert gateway.get("/v1/jobs", query={"job_type": "t"}).json["items"]

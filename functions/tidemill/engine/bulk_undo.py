@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import datetime
 
 from tidemill.domain.operations import Operation
+from tidemill.domain.transitions import LEASED, State
 from tidemill.engine.bulk_moves import Done
 from tidemill.engine.family import BATCH, count_members
 from tidemill.engine.operation_store import OperationStore
@@ -13,12 +14,13 @@ from tidemill.engine.operation_store import OperationStore
 
 def put_back(store: OperationStore, operation: Operation, size: int, *, now: datetime | None) -> tuple[Done, bool]:
     """Puts the next jobs back, parents before their children; what was done, and whether that was all."""
-    ids = [job_id for job_id, _ in store.affected_jobs(operation.id, after=operation.undo_position, limit=size)]
+    was = dict(store.affected_jobs(operation.id, after=operation.undo_position, limit=size))
+    ids = list(was)
     done, values = Done(left=ids), {"operation_id": operation.id, "project_id": operation.project_id}
     if ids:
-        done.take(store.move_many("withdraw_cancel_many", done.left, values, now=now))
-        moved = done.take(store.move_many("restore_many", done.left, values, now=now))
-        done.take(store.move_many("reopen_dead_many", done.left, values, now=now))
+        done.take(store.move_many("withdraw_cancel_many", [i for i in ids if was[i] in LEASED], values, now=now))
+        moved = done.take(store.move_many("restore_many", [i for i in done.left if was[i] != State.DEAD_LETTER], values, now=now))
+        done.take(store.move_many("reopen_dead_many", [i for i in ids if was[i] == State.DEAD_LETTER], values, now=now))
         done.skips["moved_on"] += len(done.left)
         members = [one.job_id for one in moved if one.traits & BATCH]
         if members:
