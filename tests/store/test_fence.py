@@ -170,7 +170,8 @@ def test_no_plan_changes_for_owner_and_data_plane(database: str, conn: Connectio
     assert owner == without
     for name, plan in without.items():
         # Bulk operations find jobs by keys, where three indexes of an empty table cost the same: a toss that means nothing.
-        if not name.endswith("_many"):
+        # (And who may see keys that sign is a rule of its own, migration 0014.)
+        if not name.endswith("_many") and "signing_keys" not in texts[name]:
             assert shape(opened[name]) == shape(plan), name
 
 
