@@ -44,7 +44,9 @@ return (
 -- that phase (null: waiting or moving). Locks: quarantine (key share, skip locked) -> jobs -> unique_holds (by key).
 create function tidemill.set_aside(
     p_project_id uuid, p_ids uuid[], p_attempts integer[], p_fences bigint[], p_phase tidemill.job_phase, p_now timestamptz) returns uuid[]
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan -- planning its statements anew takes longer than they do
+as $$
 declare
     v_suspects uuid[];
     v_prints bytea[];

@@ -1713,6 +1713,7 @@ END;
 
 CREATE FUNCTION tidemill.set_aside(p_project_id uuid, p_ids uuid[], p_attempts integer[], p_fences bigint[], p_phase tidemill.job_phase, p_now timestamp with time zone) RETURNS uuid[]
     LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     v_suspects uuid[];
