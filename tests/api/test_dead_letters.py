@@ -132,6 +132,17 @@ def test_kinds_of_errors_have_counts_times_a_sample_and_a_filter_that_finds_thei
     assert [job["id"] for job in gateway.get("/v1/jobs", query=scope).json["items"]] == made[1::-1]
 
 
+def test_the_filter_of_a_kind_is_a_scope_for_a_bulk_operation(gateway: Gateway) -> None:
+    made = kill(gateway, *THREE)
+    timeout = groups(gateway)[1]
+    plan = gateway.post("/v1/operations", {"action": "retry", "filter": timeout["filter"], "dry_run": True})
+    assert plan.status == 201, plan.text
+    assert gateway.post(f"/v1/operations/{plan.json['id']}/apply").status in (200, 202)
+    assert gateway.post("/v1/tick").status == 200
+    assert [gateway.get(f"/v1/jobs/{job_id}").json["state"] for job_id in made] == ["queued", "queued", "dead_letter"]
+    assert [group["error_class"] for group in groups(gateway)] == ["KeyError"]
+
+
 def test_folding_changes_nothing_that_anybody_sees(gateway: Gateway) -> None:
     kill(gateway, *THREE)
     before = groups(gateway)
