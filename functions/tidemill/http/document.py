@@ -66,7 +66,7 @@ def build() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key: tm_<stage>_<key id>_<secret>"}},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key, or a login's token"}},
         },
     }
 
