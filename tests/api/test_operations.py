@@ -109,6 +109,7 @@ def test_every_step_is_in_the_audit_log(gateway: Gateway) -> None:
     moved(gateway, plan, "apply")
     ticked(gateway)
     moved(gateway, plan, "undo")
+    ticked(gateway)
     rows = gateway.sql(
         "select jsonb_agg(jsonb_build_array(action, before ->> 'status', after ->> 'status') order by id)"
         f" from tidemill.audit_log where target_kind = 'operation' and target_id = '{plan['id']}'"
@@ -116,7 +117,9 @@ def test_every_step_is_in_the_audit_log(gateway: Gateway) -> None:
     assert rows[0][0] == [
         ["operations.create", None, "planned"],
         ["operations.apply", "planned", "applying"],
+        ["operations.completed", "applying", "completed"],
         ["operations.undo", "completed", "undoing"],
+        ["operations.undone", "undoing", "undone"],
     ]
 
 
