@@ -79,7 +79,7 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/jobs/{id}", "enqueue", (R, E), "job_detail:show"),
     Route("GET", "/v1/jobs/{id}/executions", "enqueue", (R, E), "job_detail:executions"),
     Route("GET", "/v1/jobs/{id}/logs", "enqueue", (R, E), "job_detail:logs"),
-    Route("GET", "/v1/jobs/{id}/events", "enqueue", (R, E), "job_detail:events"),
+    Route("GET", "/v1/jobs/{id}/events", "admin", (R, E), "job_detail:events"),
     Route("GET", "/v1/jobs/{id}/explain", "enqueue", (R, E), "explain:explain"),
     Route("GET", "/v1/batches", "enqueue", (R, E), "batches:list_batches"),
     Route("POST", "/v1/batches", "enqueue", (E,), "batches:create"),
