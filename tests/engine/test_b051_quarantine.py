@@ -168,6 +168,7 @@ def test_later_jobs_are_born_quarantined_by_api_and_by_sql(mill: Mill) -> None:
     by_sql = '[{"job_type": "bomb", "payload": {"n": 1}, "queue": "q"}, {"job_type": "bomb", "queue": "q"}]'
     rows = mill.conn.execute("select state::text from tidemill.enqueue(%s, %s::jsonb)", [mill.project_id, by_sql]).fetchall()
     assert rows == [("quarantined",), ("queued",)]
+    assert mill.put(job_type="bomb", payload={"n": 1}, queue="q").state == "quarantined", "a plain job alone has a way of its own in"
     assert mill.misplaced() == []
 
 
