@@ -96,7 +96,9 @@ export function rate(perMinute: number | null | undefined): string {
   return `${perMinute >= 10 ? count(perMinute) : perMinute.toFixed(1).replace(/\.0$/, "")}/min`;
 }
 
-/** The first and the last signs of an id: enough to tell two apart in a list. UUIDv7s of one minute begin alike. */
+/** The signs in which ids of one moment differ: of a UUIDv7 the millisecond and the counter, else the two ends. */
 export function shortId(id: string): string {
+  const parts = /^[0-9a-f]{4}([0-9a-f]{4})-([0-9a-f]{4})-7([0-9a-f]{3})-([0-9a-f]{4})-[0-9a-f]{12}$/.exec(id);
+  if (parts) return `…${parts[1]?.slice(2)}${parts[2]}-${parts[3]}${parts[4]}`;
   return id.length > 14 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id;
 }

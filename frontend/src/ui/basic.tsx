@@ -68,7 +68,9 @@ export function Copy({ text, what }: { text: string; what: string }): JSX.Elemen
   };
   return (
     <button type="button" class="copy" aria-label={`Copy ${what} ${text}`} onClick={copy}>
-      <span aria-hidden="true">{done ? "✓" : "⧉"}</span>
+      <svg width="13" height="13" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.6" aria-hidden="true">
+        {done ? <path d="M2 9l4 4 8-10" /> : <path d="M5 5h9v9H5zM11 5V2H2v9h3" />}
+      </svg>
       <span class="sr" role="status">
         {done ? "copied" : ""}
       </span>

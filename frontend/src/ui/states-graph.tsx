@@ -17,8 +17,8 @@ const STEPS: readonly (readonly [string, string])[] = [
 export function passed(states: readonly (string | null)[], now: string): Set<string> {
   const seen = new Set(states.filter((state): state is string => !!state && state in AT));
   seen.add(now);
-  if (seen.has("running") || seen.has("claimed")) seen.add("queued");
-  if (["completed"].includes(now)) for (const state of ["queued", "claimed", "running"]) seen.add(state);
+  if (now === "completed" || seen.has("running")) for (const state of ["queued", "claimed", "running"]) seen.add(state);
+  if (seen.has("claimed")) seen.add("queued");
   return seen;
 }
 

@@ -1,0 +1,64 @@
+"""Every screen: shows what there is, has no accessibility fault, fits a phone, in both themes; a picture of each is kept to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from frontend.conftest import NARROW, SHOTS, go
+from playwright.sync_api import Page, expect
+
+from harness.showcase import Showcase
+
+AXE = Axe()
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}, "resultTypes": ["violations"]}
+SCREENS = {
+    "overview": ("", "Backlog per queue"),
+    "jobs": ("jobs", "mail.send"),
+    "job-dead": ("jobs/{dead}", "SmtpError"),
+    "job-running": ("jobs/{running}", "3 of 10"),
+    "job-queued": ("jobs/{queued}", "Why is it not running?"),
+    "job-child": ("jobs/{child}", "Family"),
+    "dead-letters": ("dead-letters", "SmtpError"),
+    "dead-letters-one-by-one": ("dead-letters?view=jobs", "Timeout"),
+    "queues": ("queues", "reports"),
+    "queue": ("queues/billing", "Partitions"),
+    "schedules": ("schedules", "nightly-report"),
+    "schedule": ("schedules/nightly-report", "Europe/Berlin"),
+    "schedule-new": ("new-schedule", "It would fire"),
+    "batches": ("batches", "import"),
+    "batch": ("batches/{batch}", "Callbacks"),
+    "workers": ("workers", "worker-a"),
+    "worker": ("workers/{worker}", "host-a"),
+    "operations": ("operations", "cancel"),
+    "operation": ("operations/{operation}", "This will cancel"),
+    "keys": ("keys", "enqueue"),
+    "members": ("members", "owner"),
+    "projects": ("projects", "Name"),
+    "audit": ("audit", "What changed"),
+}
+
+
+def place_of(shown: Showcase, name: str) -> str:
+    return SCREENS[name][0].format(**shown.jobs, batch=shown.batch, worker=shown.worker, operation=shown.operation)
+
+
+def faults(page: Page) -> list[str]:
+    """What axe finds, each with the elements that have it."""
+    found: list[dict[str, Any]] = AXE.run(page, options=RULES).response["violations"]
+    return [f"{fault['id']}: {[node['target'] for node in fault['nodes']][:3]}" for fault in found]
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_screen_shows_what_there_is_without_a_fault_in_both_themes(page: Page, shown: Showcase, name: str) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        go(page, shown, place_of(shown, name))
+        expect(page.locator("main")).to_contain_text(SCREENS[name][1])
+        page.screenshot(path=SHOTS / f"{name}-{theme}.png", full_page=True)
+        assert faults(page) == []
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.screenshot(path=SHOTS / f"{name}-360.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]

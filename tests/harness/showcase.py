@@ -1,0 +1,98 @@
+"""An instance with something of everything: what the page's tests look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from harness.dev import Dev
+
+HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
+
+
+@dataclass
+class Showcase:
+    """Where it is, how to come in, and the things to look at by name."""
+
+    dev: Dev
+    api: httpx.Client
+    url: str
+    project: str
+    email: str
+    password: str
+    jobs: dict[str, str] = field(default_factory=dict)
+    worker: str = ""
+    batch: str = ""
+    operation: str = ""
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of an answer that must be a good one."""
+        answer = self.api.request(method, path, json=body)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        return answer.json() if answer.content else None
+
+    def enqueue(self, **job: Any) -> str:
+        """The id of a new job."""
+        return str(self.ask("POST", "/v1/jobs", job)["job"]["id"])
+
+    def tick(self) -> None:
+        """One scheduler pass."""
+        self.ask("POST", "/v1/tick")
+
+
+def arrange(dev: Dev) -> Showcase:
+    """Fills a fresh instance; no worker and no ticks run in it, so that it stays as it is."""
+    about = dev.about
+    shown = Showcase(dev, dev.client(), dev.url, about["project_id"], about["admin_email"], about["admin_password"])
+    for name in ("billing", "reports", "hostile"):
+        shown.ask("POST", "/v1/queues", {"name": name})
+    shown.ask("POST", "/v1/queues/reports/pause")
+    worker = {"name": "worker-a", "queues": ["default"], "job_types": None, "max_concurrency": 8, "version": "1.2.3", "hostname": "host-a"}
+    shown.worker = shown.ask("POST", "/v1/workers", worker)["worker_id"]
+    _ended(shown)
+    shown.jobs["queued"] = shown.enqueue(job_type="mail.send", queue="billing", payload={"to": "ada@example.com"}, tags=["eu"], partition_key="tenant-1")
+    for number in range(3):
+        shown.enqueue(job_type="mail.send", queue="billing", payload={"number": number}, partition_key=f"tenant-{number}")
+    shown.jobs["scheduled"] = shown.enqueue(job_type="report.make", queue="reports", delay_ms=3_600_000)
+    shown.jobs["hostile"] = shown.enqueue(
+        job_type="hostile", queue="hostile", payload={"text": HOSTILE, HOSTILE: 1}, tags=["<b>bold</b>"], partition_key=HOSTILE,
+        headers={"x": "<i>"},
+    )  # fmt: skip
+    parent = shown.enqueue(job_type="family.parent", queue="billing", hold=True)
+    shown.jobs["child"] = shown.enqueue(job_type="family.child", queue="billing", depends_on=[parent])
+    nightly = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "job": {"job_type": "report.nightly", "payload": {"at": "{{scheduled_at}}"}}}
+    shown.ask("PUT", "/v1/schedules/nightly-report", nightly)
+    jobs = [{"job_type": "import.part", "queue": "billing"} for _ in range(4)]
+    shown.batch = shown.ask("POST", "/v1/batches", {"name": "import", "seal": True, "jobs": jobs})["batch"]["id"]
+    shown.ask("PUT", "/v1/rate-classes/mail", {"limit": 10, "window_ms": 1_000, "burst": 20})
+    shown.ask("PUT", "/v1/concurrency-limits/few", {"queue": "billing", "max_concurrent": 2})
+    shown.operation = shown.ask("POST", "/v1/operations", {"action": "cancel", "filter": {"queue": "billing"}, "dry_run": True})["id"]
+    shown.tick()
+    return shown
+
+
+def _ended(shown: Showcase) -> None:
+    """One that completed, six that died of two kinds of error, one that runs."""
+    shown.jobs["completed"] = shown.enqueue(job_type="mail.send", payload={"to": "grace@example.com"})
+    dead = [shown.enqueue(job_type="mail.send", payload={"number": number}, max_attempts=1) for number in range(6)]
+    shown.jobs["dead"] = dead[0]
+    claim = {"worker_id": shown.worker, "queues": ["default"], "limit": 20}
+    acks = []
+    for job in shown.ask("POST", "/v1/claims", claim)["jobs"]:
+        ack = {"job_id": job["id"], "lease_token": job["lease_token"]}
+        if job["id"] == shown.jobs["completed"]:
+            acks.append(ack | {"outcome": "complete", "result": {"sent": True}})
+            continue
+        number = dead.index(job["id"])
+        kind, message = ("SmtpError", f"connection {number} refused: {HOSTILE}") if number < 4 else ("Timeout", f"no answer in {number} s")
+        acks.append(ack | {"outcome": "fail", "error": {"class": kind, "message": message, "stack": f'File "mail.py", line 7\n  {HOSTILE}'}})
+    assert len(acks) == 7
+    shown.ask("POST", "/v1/acks", {"acks": acks})
+    shown.jobs["running"] = shown.enqueue(job_type="video.encode", payload={"file": "a.mov"})
+    leased = shown.ask("POST", "/v1/claims", {**claim, "lease_ms": 600_000})["jobs"][0]
+    token = {"lease_token": leased["lease_token"]}
+    shown.ask("POST", f"/v1/jobs/{leased['id']}/progress", {**token, "current": 3, "total": 10, "message": HOSTILE})
+    lines = [{"ts": leased["run_at"], "level": "info", "message": f"line with {HOSTILE}"}]
+    shown.ask("POST", f"/v1/jobs/{leased['id']}/logs", {**token, "lines": lines})
