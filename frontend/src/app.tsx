@@ -16,6 +16,7 @@ import { Keys } from "./screens/keys.tsx";
 import { Operations, OperationScreen } from "./screens/operations.tsx";
 import { Overview } from "./screens/overview.tsx";
 import { Members, Projects } from "./screens/people.tsx";
+import { QuarantineScreen } from "./screens/quarantine.tsx";
 import { QueueScreen } from "./screens/queue.tsx";
 import { Queues } from "./screens/queues.tsx";
 import { ScheduleEditor } from "./screens/schedule-editor.tsx";
@@ -40,6 +41,7 @@ const SCREENS: Record<string, ComponentType<ScreenProps>> = {
   "new-schedule": () => <ScheduleEditor onDone={() => go(to("schedules"))} />,
   batches: ({ path }) => (path[0] ? <BatchScreen id={path[0]} /> : <Batches />),
   workers: ({ path }) => (path[0] ? <WorkerScreen id={path[0]} /> : <Workers />),
+  quarantine: () => <QuarantineScreen />,
   operations: ({ path }) => (path[0] ? <OperationScreen id={path[0]} /> : <Operations />),
   keys: () => <Keys />,
   members: () => <Members />,

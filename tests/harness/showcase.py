@@ -52,9 +52,10 @@ def arrange(dev: Dev) -> Showcase:
     worker = {"name": "worker-a", "queues": ["default"], "job_types": None, "max_concurrency": 8, "version": "1.2.3", "hostname": "host-a"}
     shown.worker = shown.ask("POST", "/v1/workers", worker)["worker_id"]
     _ended(shown)
-    shown.jobs["queued"] = shown.enqueue(job_type="mail.send", queue="billing", payload={"to": "ada@example.com"}, tags=["eu"], partition_key="tenant-1")
+    mail = {"job_type": "mail.send", "queue": "billing"}
+    shown.jobs["queued"] = shown.enqueue(**mail, payload={"to": "ada@example.com"}, tags=["eu"], partition_key="tenant-1")
     for number in range(3):
-        shown.enqueue(job_type="mail.send", queue="billing", payload={"number": number}, partition_key=f"tenant-{number}")
+        shown.enqueue(**mail, payload={"number": number}, partition_key=f"tenant-{number}")
     shown.jobs["scheduled"] = shown.enqueue(job_type="report.make", queue="reports", delay_ms=3_600_000)
     shown.jobs["hostile"] = shown.enqueue(
         job_type="hostile", queue="hostile", payload={"text": HOSTILE, HOSTILE: 1}, tags=["<b>bold</b>"], partition_key=HOSTILE,
@@ -62,7 +63,11 @@ def arrange(dev: Dev) -> Showcase:
     )  # fmt: skip
     parent = shown.enqueue(job_type="family.parent", queue="billing", hold=True)
     shown.jobs["child"] = shown.enqueue(job_type="family.child", queue="billing", depends_on=[parent])
-    nightly = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "job": {"job_type": "report.nightly", "payload": {"at": "{{scheduled_at}}"}}}
+    nightly = {
+        "cron": "30 2 * * *",
+        "timezone": "Europe/Berlin",
+        "job": {"job_type": "report.nightly", "payload": {"at": "{{scheduled_at}}"}},
+    }
     shown.ask("PUT", "/v1/schedules/nightly-report", nightly)
     jobs = [{"job_type": "import.part", "queue": "billing"} for _ in range(4)]
     shown.batch = shown.ask("POST", "/v1/batches", {"name": "import", "seal": True, "jobs": jobs})["batch"]["id"]
@@ -87,7 +92,9 @@ def _ended(shown: Showcase) -> None:
             continue
         number = dead.index(job["id"])
         kind, message = ("SmtpError", f"connection {number} refused: {HOSTILE}") if number < 4 else ("Timeout", f"no answer in {number} s")
-        acks.append(ack | {"outcome": "fail", "error": {"class": kind, "message": message, "stack": f'File "mail.py", line 7\n  {HOSTILE}'}})
+        acks.append(
+            ack | {"outcome": "fail", "error": {"class": kind, "message": message, "stack": f'File "mail.py", line 7\n  {HOSTILE}'}}
+        )
     assert len(acks) == 7
     shown.ask("POST", "/v1/acks", {"acks": acks})
     shown.jobs["running"] = shown.enqueue(job_type="video.encode", payload={"file": "a.mov"})

@@ -7,11 +7,12 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { api, Failure, Problem } from "../api/http.ts";
+import { api, Failure, Problem, Unreachable } from "../api/http.ts";
 
 export type Topic = "jobs" | "queues" | "schedules" | "workers" | "overview";
 
 const POLL_MS = 5_000;
+const AWAY_MS = 2_000;
 const BURST_MS = 700;
 
 interface Changes {
@@ -99,7 +100,7 @@ async function run(signal: AbortSignal): Promise<void> {
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Problem && error.status === 422) cursor = undefined;
-      await pause(POLL_MS, signal);
+      await pause(error instanceof Unreachable ? AWAY_MS : POLL_MS, signal);
       if (!isStill()) refreshAll();
     }
   }

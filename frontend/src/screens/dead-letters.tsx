@@ -42,22 +42,23 @@ export function DeadLetters({ query }: { query: URLSearchParams }): JSX.Element 
 }
 
 function ByError(): JSX.Element {
+  const [planned, setPlanned] = useState<{ action: string; filter: Record<string, unknown> }>();
   const groups = usePages<ErrorGroup>("/v1/dead-letters", GROUPS, ["jobs"], (group) => group.error_group);
   if (groups.loading) return <div class="loading" role="status" aria-label="loading" />;
   return (
     <>
       {groups.error && <Wrong error={groups.error} onRetry={groups.reload} />}
       {groups.rows.map((group) => (
-        <Group key={group.error_group} of={group} />
+        <Group key={group.error_group} of={group} onPlan={(action) => setPlanned({ action, filter: group.filter })} />
       ))}
+      {planned && <Plan {...planned} onClose={() => setPlanned(undefined)} />}
       {groups.more && <Button onClick={groups.onEnd}>More kinds of errors</Button>}
       {!groups.rows.length && !groups.error && <NothingYet what="dead letters">Jobs that fail for good come here, with all that is known of why.</NothingYet>}
     </>
   );
 }
 
-function Group({ of }: { of: ErrorGroup }): JSX.Element {
-  const [planned, setPlanned] = useState<string>();
+function Group({ of, onPlan }: { of: ErrorGroup; onPlan: (action: string) => void }): JSX.Element {
   const [busy, setBusy] = useState(false);
   const some = async (n: number): Promise<void> => {
     setBusy(true);
@@ -91,16 +92,15 @@ function Group({ of }: { of: ErrorGroup }): JSX.Element {
                 Retry a canary of {Math.min(CANARY, open)}
               </Button>
             )}
-            <Button kind="main" onClick={() => setPlanned("retry")}>
+            <Button kind="main" onClick={() => onPlan("retry")}>
               Retry all…
             </Button>
-            <Button onClick={() => setPlanned("discard")}>Discard all…</Button>
+            <Button onClick={() => onPlan("discard")}>Discard all…</Button>
           </>
         )}
         <a href={toWith(asQuery(of.filter), "jobs")}>The jobs</a>
         {of.sample_job_id && <a href={to("jobs", of.sample_job_id)}>The latest one</a>}
       </div>
-      {planned && <Plan action={planned} filter={of.filter} onClose={() => setPlanned(undefined)} />}
     </Card>
   );
 }

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
+import { may } from "../api/session.ts";
 import type { Execution, Explanation, Job, JobDetail, Listed, LogLine, TimelineEvent } from "../api/types.ts";
 import { duration, plural, shortId } from "../lib/format.ts";
 import { useKeys } from "../lib/keys.ts";
@@ -177,7 +178,7 @@ function Actions({ job }: { job: JobDetail }): JSX.Element {
     if (says) setDeed({ title: `${action} this job`, says: says(job), verb: action, danger: true, run });
     else void attempt(run);
   };
-  const offered = job.actions.filter((action) => action !== "edit");
+  const offered = may("operate") ? job.actions.filter((action) => action !== "edit") : [];
   return (
     <div class="row" role="group" aria-label="Actions">
       {offered.map((action) => (

@@ -129,8 +129,8 @@ function LatencyCard(): JSX.Element {
     <Card title="Latency, the last hour">
       <Shown of={latency}>
         {(value) => (
-          <div class="table-box">
-            <table aria-label="Latency">
+          <div class="table-box" tabIndex={0} role="region" aria-label="Latency">
+            <table>
               <thead>
                 <tr>
                   <th scope="col"></th>

@@ -151,7 +151,7 @@ function Add({ org, onClose }: { org: string; onClose: () => void }): JSX.Elemen
 
 const PROJECTS: readonly Column<Project>[] = [
   { name: "Name", cell: (project) => <a href={fragment(project.id, [])}>{project.name}</a> },
-  { name: "Id", cell: (project) => <Id id={project.id} long /> },
+  { name: "Id", cell: (project) => <Id id={project.id} /> },
 ];
 
 export function Projects(): JSX.Element {

@@ -15,6 +15,7 @@ import { List } from "../ui/list.tsx";
 import { Shown, Wrong } from "../ui/states.tsx";
 import type { Column } from "../ui/table.tsx";
 import { flip } from "./queues.tsx";
+import { Simulate } from "./simulate.tsx";
 
 export function QueueScreen({ name }: { name: string }): JSX.Element {
   const queue = useResource<Queue>(`/v1/queues/${segment(name)}`, ["queues"]);
@@ -53,6 +54,7 @@ function Detail({ of }: { of: Queue }): JSX.Element {
         />
       </Card>
       <Partitions path={path} />
+      <Simulate queue={of} />
       {editing && <Edit of={of} path={path} onClose={() => setEditing(false)} />}
     </>
   );

@@ -81,8 +81,8 @@ export function ScheduleEditor({ of, onDone }: { of?: Schedule; onDone: () => vo
       await api.put(`/v1/schedules/${segment(draft.name)}`, body);
       say(`${draft.name} is saved.`);
       refreshAll();
-      go(to("schedules", draft.name));
-      onDone();
+      if (of) onDone();
+      else go(to("schedules", draft.name));
     } catch (failure) {
       setError(failure as Failure);
     }

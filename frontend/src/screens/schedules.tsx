@@ -154,8 +154,8 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
 export function Fires({ of, zone }: { of: readonly string[]; zone: string }): JSX.Element {
   if (!of.length) return <p class="dim">It never fires.</p>;
   return (
-    <div class="table-box">
-      <table aria-label="Next occurrences">
+    <div class="table-box" tabIndex={0} role="region" aria-label="Next occurrences">
+      <table>
         <thead>
           <tr>
             <th scope="col">{zone}</th>

@@ -91,7 +91,7 @@ export function Table<T>({ label, rows, columns, id, href, selected, onSelect, o
   const [first, end] = inSight(rows.length, view[0], view[1]);
   const all = rows.length > 0 && rows.every((row) => selected?.has(id(row)));
   return (
-    <div class="table-box" ref={body}>
+    <div class="table-box" ref={body} tabIndex={0} role="region" aria-label={`${label}, table`}>
       <table aria-label={label} aria-rowcount={rows.length + 1}>
         <thead>
           <tr>

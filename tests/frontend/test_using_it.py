@@ -1,0 +1,214 @@
+"""What people do with the page: filter, search, act, undo, keep a view, use the keyboard, go on while the API is away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from frontend.conftest import NARROW, Watch, go, sign_in
+from playwright.sync_api import BrowserContext, Page, expect
+
+from harness.dev import Dev
+from harness.showcase import Showcase, arrange
+
+
+@pytest.fixture(scope="module")
+def shown(built: object) -> Iterator[Showcase]:
+    """An instance of this file's own: what is done here stays."""
+    with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:
+        showcase = arrange(dev.ready())
+        with showcase.api:
+            yield showcase
+
+
+def state_of(shown: Showcase, job: str) -> str:
+    return str(shown.ask("GET", f"/v1/jobs/{job}")["state"])
+
+
+def test_filters_are_in_the_address_and_a_link_shows_the_same(page: Page, shown: Showcase) -> None:
+    go(page, shown, "jobs")
+    page.get_by_role("group", name="States").get_by_role("button", name="dead letter").click()
+    expect(page).to_have_url(re.compile("state=dead_letter"))
+    expect(page.get_by_role("table", name="Jobs").locator("tbody tr")).to_have_count(6)
+    page.goto("about:blank")
+    go(page, shown, "jobs?state=dead_letter&error_class=Timeout")
+    expect(page.get_by_role("table", name="Jobs").locator("tbody tr")).to_have_count(2)
+
+
+def test_search_finds_a_job_by_its_id_and_says_when_nothing_matches(page: Page, shown: Showcase) -> None:
+    go(page, shown, "jobs")
+    search = page.get_by_role("searchbox")
+    search.fill(shown.jobs["completed"])
+    search.press("Enter")
+    expect(page.get_by_role("table", name="Jobs").locator("tbody tr")).to_have_count(1)
+    search.fill("no-such-key")
+    search.press("Enter")
+    expect(page.get_by_text("No jobs match these filters")).to_be_visible()
+    page.get_by_role("button", name="Clear the filters").click()
+    expect(page.get_by_role("table", name="Jobs")).to_contain_text("video.encode")
+
+
+def test_nothing_yet_is_told_from_nothing_matches(page: Page, shown: Showcase) -> None:
+    go(page, shown, "quarantine")
+    expect(page.get_by_text("No quarantined jobs yet")).to_be_visible()
+    go(page, shown, "audit?action=never.done")
+    expect(page.get_by_text("No notes match these filters")).to_be_visible()
+
+
+def test_keyboard_alone_goes_everywhere_opens_selects_and_lists_its_keys(page: Page, shown: Showcase) -> None:
+    go(page, shown, "")
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+    expect(page.get_by_role("table", name="Jobs")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_text("1 job chosen")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("search jobs")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("jx")  # letters are letters while one types
+    expect(page.get_by_text("1 job chosen")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
+
+
+def test_cancel_asks_first_says_what_it_touches_and_shows_the_new_state(page: Page, shown: Showcase) -> None:
+    job = shown.enqueue(job_type="mail.send", queue="billing")
+    go(page, shown, f"jobs/{job}")
+    page.get_by_role("button", name="cancel").click()
+    dialog = page.get_by_role("dialog", name="cancel this job")
+    expect(dialog).to_contain_text("It will not run")
+    dialog.get_by_role("button", name="Keep as it is").click()
+    assert state_of(shown, job) == "queued"
+    page.get_by_role("button", name="cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="cancel").click()
+    expect(page.locator("main > header")).to_contain_text("cancelled")
+    assert state_of(shown, job) == "cancelled"
+
+
+def test_pause_can_be_undone_from_the_word_that_tells_of_it(page: Page, shown: Showcase) -> None:
+    go(page, shown, "queues")
+    page.get_by_role("button", name="Pause billing").click()
+    expect(page.get_by_role("button", name="Resume billing")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Pause billing")).to_be_visible()
+    assert shown.ask("GET", "/v1/queues/billing")["is_paused"] is False
+
+
+def test_dead_letters_are_retried_as_a_canary_and_then_all(page: Page, shown: Showcase) -> None:
+    go(page, shown, "dead-letters")
+    group = page.get_by_role("region", name="SmtpError")
+    expect(group).to_contain_text("4 open")
+    group.get_by_role("button", name="Retry a canary of 3").click()
+    expect(group).to_contain_text("1 open")
+    group.get_by_role("button", name="Retry all…").click()
+    plan = page.get_by_role("dialog")
+    expect(plan).to_contain_text("This will retry 1 job")
+    plan.get_by_role("button", name="retry 1 job").click()
+    expect(plan).to_contain_text("applying")
+    shown.tick()
+    expect(plan).to_contain_text("completed")
+    plan.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("region", name="SmtpError")).to_have_count(0)
+
+
+def test_editor_of_a_schedule_shows_occurrences_and_the_reason_for_a_refusal(page: Page, shown: Showcase) -> None:
+    go(page, shown, "new-schedule")
+    page.get_by_label("Name").fill("weekly")
+    page.get_by_label("Cron expression").fill("61 * * * *")
+    expect(page.get_by_role("alert").first).to_contain_text("between 0 and 59")
+    page.get_by_label("Cron expression").fill("30 2 * * 0")
+    page.get_by_label("Zone").fill("Europe/Berlin")
+    expect(page.get_by_role("region", name="Next occurrences")).to_contain_text("02:30:00")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="weekly")).to_be_visible()
+    assert shown.ask("GET", "/v1/schedules/weekly")["cron"] == "30 2 * * 0"
+
+
+def test_what_others_do_shows_by_itself_but_not_while_rows_are_chosen(page: Page, shown: Showcase) -> None:
+    go(page, shown, "jobs?job_type=live.one")
+    expect(page.get_by_text("No jobs match")).to_be_visible()
+    shown.enqueue(job_type="live.one", queue="billing")
+    rows = page.get_by_role("table", name="Jobs").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    rows.first.get_by_role("checkbox").check()
+    shown.enqueue(job_type="live.one", queue="billing")
+    page.wait_for_timeout(2_500)  # nothing is to happen, which nothing announces
+    expect(rows).to_have_count(1)
+    page.get_by_role("button", name="Choose none").click()
+    expect(rows).to_have_count(2)
+
+
+def test_hostile_text_is_text_everywhere(page: Page, shown: Showcase) -> None:
+    for place in (f"jobs/{shown.jobs['hostile']}", f"jobs/{shown.jobs['running']}", f"jobs/{shown.jobs['dead']}", "jobs?queue=hostile"):
+        go(page, shown, place)
+    go(page, shown, f"jobs/{shown.jobs['hostile']}")
+    expect(page.get_by_role("region", name="payload", exact=True)).to_contain_text("<script>document.title='broken'</script>")
+    assert page.title() == "tidemill"
+    assert page.locator("main img, main script, main b").count() == 0
+
+
+def test_viewer_is_offered_nothing_that_a_viewer_may_not_do(context: BrowserContext, shown: Showcase) -> None:
+    owner = context.new_page()
+    sign_in(owner, shown)
+    go(owner, shown, "members")
+    owner.get_by_role("button", name="Add somebody").click()
+    owner.get_by_label("E-mail").fill("viewer@example.com")
+    owner.get_by_role("dialog").get_by_label("Role").select_option("viewer")
+    owner.get_by_role("button", name="Add", exact=True).click()
+    password = (owner.locator("dialog .mono").text_content() or "").strip()
+    owner.get_by_role("button", name="I have it").click()
+    owner.get_by_role("button", name="Sign out").click()
+    sign_in(owner, shown, "viewer@example.com", password)
+    for place in (
+        "jobs?state=queued",
+        f"jobs/{shown.jobs['queued']}",
+        "queues",
+        "queues/billing",
+        "schedules/nightly-report",
+        "dead-letters",
+    ):
+        go(owner, shown, place)
+        offered = owner.locator("main").get_by_role(
+            "button", name=re.compile("^(cancel|delete|retry|pause|resume|edit|new .*|run one now|discard)( .*|…)?$", re.IGNORECASE)
+        )
+        assert offered.count() == 0, f"{place}: {offered.all_inner_texts()}"
+    expect(owner.get_by_role("navigation", name="Screens")).not_to_contain_text("Keys")
+
+
+def test_wrong_password_says_no_more_than_that(context: BrowserContext, shown: Showcase) -> None:
+    page = context.new_page()
+    page.goto(shown.url)
+    page.get_by_label("E-mail").fill(shown.email)
+    page.get_by_label("Password").fill("not the password")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("the email or the password is wrong")
+
+
+def test_menu_of_a_phone_opens_and_leads_on(page: Page, shown: Showcase) -> None:
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    go(page, shown, "")
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("link", name="Workers", exact=True).click()
+    expect(page.get_by_role("heading", name="Workers")).to_be_visible()
+
+
+def test_what_was_read_stays_while_the_api_is_away_and_its_age_is_told(context: BrowserContext, shown: Showcase) -> None:
+    page = context.new_page()
+    watch = Watch(page)
+    sign_in(page, shown)
+    go(page, shown, "queues")
+    expect(page.get_by_role("table", name="queues")).to_contain_text("billing")
+    context.set_offline(True)
+    page.keyboard.press("R")
+    expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_be_visible()
+    expect(page.get_by_role("table", name="queues")).to_contain_text("billing")
+    context.set_offline(False)
+    expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_have_count(0, timeout=15_000)
+    assert [said for said in watch.said if "error:" in said and "ERR_INTERNET_DISCONNECTED" not in said] == []
