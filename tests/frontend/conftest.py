@@ -59,8 +59,7 @@ def browser() -> Iterator[Browser]:
 def shown(built: Path) -> Iterator[Showcase]:
     """An instance with something of everything in it."""
     with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:
-        showcase = arrange(dev.ready())
-        with showcase.api:
+        with arrange(dev.ready()) as showcase:
             yield showcase
 
 

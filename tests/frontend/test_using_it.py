@@ -17,8 +17,7 @@ from harness.showcase import Showcase, arrange
 def shown(built: object) -> Iterator[Showcase]:
     """An instance of this file's own: what is done here stays."""
     with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:
-        showcase = arrange(dev.ready())
-        with showcase.api:
+        with arrange(dev.ready()) as showcase:
             yield showcase
 
 

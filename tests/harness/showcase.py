@@ -27,6 +27,12 @@ class Showcase:
     batch: str = ""
     operation: str = ""
 
+    def __enter__(self) -> Showcase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.api.close()
+
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The JSON of an answer that must be a good one."""
         answer = self.api.request(method, path, json=body)
