@@ -10,7 +10,7 @@ import pytest
 from harness import bulk
 from harness.dead import dead
 from harness.mill import Mill
-from tidemill.domain.errors import InvalidTransition
+from tidemill.domain.errors import InvalidTransition, NotFound
 from tidemill.domain.operations import Operation
 from tidemill.domain.transitions import Event
 from tidemill.engine import operations
@@ -18,6 +18,7 @@ from tidemill.engine.batch import create as create_batch
 from tidemill.engine.bulk import Bulk
 from tidemill.engine.dependants import sweep
 from tidemill.engine.operate import delete, retry
+from tidemill.engine.prune import OPERATION_KEPT_MS
 
 
 def undone(mill: Mill, found: Operation) -> Operation:
@@ -199,3 +200,15 @@ def test_undo_in_small_batches_restores_each_once(mill: Mill) -> None:
     assert bulk.seen(mill, found).undone == 40
     assert [mill.state(job_id) for job_id in ids] == before
     assert mill.misplaced() == []
+
+
+def test_operations_are_pruned_with_their_records_thirty_days_after_their_end(mill: Mill) -> None:
+    for _ in range(3):
+        mill.new()
+    found = cancelled(mill)
+    assert mill.count("operation_jobs") == 3
+    assert mill.store.prune_operations(OPERATION_KEPT_MS, 2, now=None) == (0, 0)
+    mill.conn.execute("update tidemill.operations set updated_at = now() - interval '30 days 1 minute'")
+    assert [mill.store.prune_operations(OPERATION_KEPT_MS, 2, now=None) for _ in range(3)] == [(0, 2), (0, 1), (1, 0)]
+    with pytest.raises(NotFound):
+        bulk.seen(mill, found)
