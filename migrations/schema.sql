@@ -353,6 +353,12 @@ declare
     v_at integer;
     v_first integer;
     v_is_full boolean := false;
+    v_shut text[];           -- types and rate classes that let nobody in at all, found in this round
+    v_dry text[];
+    v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
+    v_token_secs double precision;
+    v_places tid[];
+    v_swept integer := 0;
     v_room integer := p_limit;
     v_max integer;
     v_rule tidemill.saturation_rule;
@@ -421,7 +427,15 @@ begin
         from tidemill.concurrency_limits c
         where c.project_id = v_queue.project_id and c.job_type is not null
         group by c.job_type) t;
-    if v_types <> '{}' then
+    if v_types <> '{}' and exists (
+        select 1
+        from (select distinct i.priority from tidemill.queue_levels i where i.queue_id = p_queue_id) v
+        cross join lateral (
+            select e.job_id from tidemill.job_queue_entries e
+            where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+            order by e.run_at, e.job_id limit least(500, 2 * p_limit + 20)) d
+        cross join lateral (select 1 from tidemill.jobs j where j.id = d.job_id and j.job_type = any(v_types) limit 1) j)
+    then
         perform tidemill.relane(p_queue_id, v_types, least(500, 2 * p_limit + 20), v_now);
     end if;
 
@@ -602,6 +616,8 @@ begin
         -- standing limits of a job type and rate classes: lane by lane
         v_free := array_fill(null::integer, array[cardinality(v_types)]);
         v_asking := array_fill(0, array[cardinality(v_types)]);
+        v_shut := '{}';
+        v_dry := '{}';
         for v_row in
             select i, l.rate_class, l.job_type
             from generate_subscripts(v_lanes, 1) as i
@@ -624,8 +640,11 @@ begin
                 end if;
                 if v_free[v_at] <= 0 then
                     v_blocked := 'concurrency_key';
-                    v_again := v_now + case when v_free[v_at] < 0 then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end;
-                    v_asking[v_at] := v_asking[v_at] + case when v_free[v_at] = 0 then v_n else 0 end;
+                    v_again := v_now + case when v_free[v_at] < 0 then interval '5 milliseconds' else interval '20 seconds' * (0.8 + 0.4 * random()) end;
+                    if v_free[v_at] = 0 then
+                        v_asking[v_at] := v_asking[v_at] + v_n;
+                        v_shut := v_shut || v_row.job_type::text;
+                    end if;
                 end if;
                 v_n := least(v_n, v_free[v_at]);
             end if;
@@ -653,6 +672,11 @@ begin
                             else greatest(v_now, v_rate.closed_until, v_rate.refilled_at) + make_interval(secs => greatest(0.001,
                                 (least(v_rate.burst::double precision, v_first) - case when v_rate.closed_until > v_now then v_rate.tokens else v_tokens end)
                                 * v_rate.window_ms / v_rate."limit" / 1000.0)) end;
+                        if v_tokens < 1 then
+                            v_dry := v_dry || v_row.rate_class::text;
+                            v_dry_again := v_again;
+                            v_token_secs := v_rate.window_ms / 1000.0 / v_rate."limit";
+                        end if;
                     end if;
                 elsif exists (select 1 from tidemill.rate_classes r where r.project_id = v_queue.project_id and r.name = v_row.rate_class) then
                     v_blocked := 'rate_class';
@@ -677,6 +701,32 @@ begin
                 perform tidemill.stop_oldest(null, tidemill.type_key(v_queue.project_id, v_types[v_at]), v_asking[v_at], v_now);
             end if;
         end loop;
+
+        -- what waits at a gate that lets nobody in is set aside at once, so that thousands of such lanes do not stand in front of what may go; their
+        -- looks are spread over the time in which the class earns a token for each. At most 5,000 lanes in a claim: the next one goes on
+        if (v_shut <> '{}' or v_dry <> '{}') and v_swept < 5 then
+            v_swept := v_swept + 1;
+            v_places := array(  -- by place, because a join would read all lanes for each; nobody else moves them under the queue's lock
+                select r.ctid
+                from (select o.ctid, o.lane, o.job_type, o.rate_class from tidemill.queue_lanes o where o.queue_id = p_queue_id and o.is_ready limit 5000) r
+                where (r.job_type = any(v_shut) or r.rate_class = any(v_dry)) and not (r.lane = any(v_lanes))
+                limit 1000);
+            update tidemill.queue_lanes l
+            set is_ready = false, blocked_by = case when l.job_type = any(v_shut) then 'concurrency_key' else 'rate_class' end, blocked_since = v_now,
+                look_at = case when l.job_type = any(v_shut) then v_now + interval '2 minutes' * (0.5 + random())
+                               else v_dry_again + make_interval(secs => least(60, cardinality(v_places) * coalesce(v_token_secs, 0)) * random()) end,
+                type_key = case when l.job_type = any(v_shut) then tidemill.type_key(v_queue.project_id, l.job_type) end
+            where l.ctid = any(v_places);
+            update tidemill.queue_partitions p set is_ready = false
+            where (p.queue_id, p.partition_key) in (
+                select i.queue_id, i.partition_key from (
+                    select o.queue_id, o.partition_key from tidemill.queue_partitions o
+                    where o.queue_id = p_queue_id and o.is_ready
+                    order by o.virtual_finish, o.partition_key limit 1000) i
+                where i.partition_key <> '' and not (i.partition_key = any(v_parts))
+                  and not exists (select 1 from tidemill.queue_lanes l
+                                  where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready));
+        end if;
 
         -- take
         v_taken := 0;
