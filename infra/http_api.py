@@ -59,7 +59,8 @@ class HttpApi(Construct):
 
     def __init__(self, scope: Construct, name: str, stage: Stage, functions: Functions, origin_digest: str) -> None:
         super().__init__(scope, name)
-        functions.by_name["authorizer"].add_environment("TIDEMILL_ORIGIN_DIGEST", origin_digest)
+        for function in ("authorizer", "admin"):  # admin: logging in has no authorizer in front of it
+            functions.by_name[function].add_environment("TIDEMILL_ORIGIN_DIGEST", origin_digest)
         self.api = api.CfnApi(self, "Api", name=f"tidemill-{stage.name}", protocol_type="HTTP", description=f"tidemill {stage.name}")
         self.id = self.api.ref
         group = log_group(self, "AccessLog", stage, "access")

@@ -1,8 +1,10 @@
 """Logging in and staying in: nobody learns who has an account, failures wait, a refresh token that was copied ends the login."""
 
+import hashlib
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -169,6 +171,14 @@ def test_the_source_address_is_what_our_own_proxies_saw(source: str, forwarded: 
     event = event_v2("POST", "/v1/auth/login", headers={"x-forwarded-for": forwarded} if forwarded else {})
     event["requestContext"]["http"]["sourceIp"] = source
     assert auth.source_of(Request.of(event, None), proxies) == found
+
+
+def test_who_comes_past_the_front_door_cannot_log_in(gateway: Gateway, owner: Person) -> None:
+    gateway.settings = replace(gateway.settings, origin_digest=hashlib.sha256(b"door").hexdigest())
+    for sent in ({}, {"x-tidemill-origin": "window"}):
+        assert login(gateway, owner.email, **sent).status == 401
+    assert gateway.sql("select count(*) from tidemill.login_slots") == [(0,)], "nothing was tried"
+    assert login(gateway, owner.email, **{"x-tidemill-origin": "door"}).status == 200
 
 
 def test_a_refresh_exchanges_the_cookie_and_ends_with_the_login(gateway: Gateway, owner: Person) -> None:

@@ -18,7 +18,8 @@ from tidemill.http.audit import Auditing
 from tidemill.http.hiding import without_payloads
 from tidemill.http.key_ring import KeyRing
 from tidemill.http.operation import Answer, Call, Operation
-from tidemill.http.request import Principal, Request
+from tidemill.http.origin import came_through
+from tidemill.http.request import Principal, Request, unauthenticated
 from tidemill.http.routes import Route
 from tidemill.ports.signing import SigningKeys
 from tidemill.store.database import Database
@@ -105,6 +106,9 @@ class Dispatcher:
     def _admitted(self, request: Request, route: Route, parameters: Mapping[str, str]) -> Principal:
         """Who is calling, if they may call this route."""
         if route.scopes is None:
+            # No authorizer stands before a login; and who comes past the front door chooses the address that failures are counted by.
+            if route.path.startswith("/v1/") and not came_through({"headers": request.headers}, self.settings.origin_digest):
+                raise unauthenticated()
             return NOBODY
         if request.authorizer.get("fault") == Unavailable.code:
             from tidemill.http.authorize import Authorizer
