@@ -1,10 +1,9 @@
-"""The bundle as Lambda sees it: small, complete, and quick to import, in an interpreter that knows nothing else."""
+"""The bundle as Lambda sees it: small and complete, in an interpreter that knows nothing else (tests/api has how long imports take)."""
 
 import json
 import os
 import queue
 import shutil
-import statistics
 import subprocess
 import sys
 import threading
@@ -18,9 +17,6 @@ import pytest
 from infra import bundle
 
 HANDLERS = ["enqueue", "claims", "admin", "scheduler", "authorizer", "migrator", "deploy"]
-BUDGET_MS = {"enqueue": 400, "claims": 400, "admin": 400, "scheduler": 250, "authorizer": 250}
-YARDSTICK_MS = 161.0
-"""What importing psycopg takes where the budgets were set."""
 MB = 1_000_000
 HEADERS = {"Aws-Request-Id": "r-1", "Invoked-Function-Arn": "arn:aws:lambda:x:0:function:f", "Trace-Id": "Root=1"}
 
@@ -82,18 +78,6 @@ def test_handler_imports_from_the_bundle_alone(python: tuple[Path, Path], code: 
     program = f"import {name}.handler, sys; print(sys.version_info[:2], {name}.handler.__file__)"
     said = alone(python, code, program)
     assert str(code) in said
-
-
-@pytest.mark.parametrize("name", BUDGET_MS)
-def test_cold_import_is_within_its_budget(python: tuple[Path, Path], code: Path, name: str) -> None:
-    def took(module: str) -> float:
-        return float(
-            alone(python, code, f"import time; began = time.process_time(); import {module}; print((time.process_time() - began) * 1000)")
-        )
-
-    runs = [(took(f"{name}.handler"), took("psycopg")) for _ in range(3)]
-    handler_ms, yardstick_ms = (statistics.median(column) for column in zip(*runs, strict=True))
-    assert handler_ms / max(1.0, yardstick_ms / YARDSTICK_MS) <= BUDGET_MS[name]
 
 
 class Runtime:
