@@ -40,7 +40,7 @@ function Detail({ job, path }: { job: JobDetail; path: string }): JSX.Element {
         <Id id={job.id} long />
         {job.reason && <span class="dim wrap">{job.reason}</span>}
       </p>
-      {!FINAL.has(job.state) && <Why path={path} />}
+      {!FINAL.has(job.state) && !job.lease && <Why path={path} />}
       <Card title="Where it is">
         <StatesGraph states={(timeline.value?.items ?? []).map((event) => event.state)} now={job.state} />
         {job.progress && <Progress of={job.progress} />}

@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { Listed, Schedule, ScheduleEvent } from "../api/types.ts";
-import { duration, inZone, local, utc } from "../lib/format.ts";
+import { duration, inZone, local, utc, zone as ownZone } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
 import { go, to } from "../lib/route.ts";
 import { Button, Card, Facts, Id, State, Time } from "../ui/basic.tsx";
@@ -153,15 +153,18 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
 /** Instants in the schedule's zone and on the reader's clock. */
 export function Fires({ of, zone }: { of: readonly string[]; zone: string }): JSX.Element {
   if (!of.length) return <p class="dim">It never fires.</p>;
+  const elsewhere = zone !== ownZone();
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label="Next occurrences">
       <table>
         <thead>
           <tr>
             <th scope="col">{zone}</th>
-            <th scope="col" class="wide">
-              Here
-            </th>
+            {elsewhere && (
+              <th scope="col" class="wide">
+                Here
+              </th>
+            )}
             <th scope="col">In</th>
           </tr>
         </thead>
@@ -169,7 +172,7 @@ export function Fires({ of, zone }: { of: readonly string[]; zone: string }): JS
           {of.map((fire) => (
             <tr key={fire}>
               <td>{inZone(fire, zone)}</td>
-              <td class="wide">{local(fire)}</td>
+              {elsewhere && <td class="wide">{local(fire)}</td>}
               <td>
                 <Time at={fire} />
               </td>
