@@ -1,7 +1,6 @@
 """What a cold start costs: the import of each handler over an empty interpreter, with .pyc, in fresh processes."""
 
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -34,9 +33,12 @@ def import_ms(module: str) -> float:
 @pytest.mark.parametrize("name", BUDGET_MS)
 def test_import_of_a_handler_is_within_its_budget(name: str, yardstick_ms: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     import_ms(f"{name}.handler")  # writes the .pyc
-    taken = [import_ms(f"{name}.handler") for _ in range(RUNS)]
-    yardstick_ms.append(import_ms(YARDSTICK))
-    took, slowness = statistics.median(taken), max(1.0, statistics.median(yardstick_ms) / YARDSTICK_MS)
+    taken = []
+    for _ in range(RUNS):
+        taken.append(import_ms(f"{name}.handler"))
+        yardstick_ms.append(import_ms(YARDSTICK))
+    # The least of several is what the import needs; the rest is what its neighbours took from it.
+    took, slowness = min(taken), max(1.0, min(yardstick_ms) / YARDSTICK_MS)
     told = f"{took:.0f} ms on a machine {slowness:.2f} x as slow: {took / slowness:.0f} (budget {BUDGET_MS[name]})"
     with capsys.disabled():
         print(f"\nimport of {name}.handler: {told}")

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from tidemill.domain.cron import Timetable
 from tidemill.domain.schedule import MICROSECOND, OnMissed, Overlap, Spec
 from tidemill.domain.templates import instant_text
+
+if TYPE_CHECKING:
+    from tidemill.domain.cron import Timetable
 
 LISTED: Final = 100
 GRACE: Final = timedelta(seconds=120)

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.domain import cron, templates
-from tidemill.domain.cron import OnFold, OnGap, Timetable
+from tidemill.domain.cron.choices import OnFold, OnGap
 from tidemill.domain.errors import Fault, Invalid
+
+if TYPE_CHECKING:
+    from tidemill.domain.cron import Timetable
 
 MICROSECOND: Final = timedelta(microseconds=1)
 EVERY_MS: Final = (1_000, 315_360_000_000)

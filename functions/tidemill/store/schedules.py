@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from tidemill.domain.cron import OnFold, OnGap
+from tidemill.domain.cron.choices import OnFold, OnGap
 from tidemill.domain.errors import Busy, Invalid
 from tidemill.domain.jobs import JobSpec
 from tidemill.domain.keys import compact_json

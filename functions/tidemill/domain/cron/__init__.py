@@ -11,12 +11,16 @@ expands), calendar (local days and minutes), zones and rule (offset changes), fi
 
 from __future__ import annotations
 
-from tidemill.domain.cron.cron import HORIZON_YEARS, Cron, parse
-from tidemill.domain.cron.errors import CronError
-from tidemill.domain.cron.every import Every
-from tidemill.domain.cron.firing import OnFold, OnGap
-from tidemill.domain.cron.timetable import Timetable, Transition
-from tidemill.domain.cron.zones import zone_data_release, zone_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tidemill.domain.cron.choices import OnFold, OnGap
+    from tidemill.domain.cron.cron import HORIZON_YEARS, Cron, parse
+    from tidemill.domain.cron.errors import CronError
+    from tidemill.domain.cron.every import Every
+    from tidemill.domain.cron.timetable import Timetable, Transition
+    from tidemill.domain.cron.zones import zone_data_release, zone_names
 
 __all__ = [
     "HORIZON_YEARS",
@@ -31,3 +35,24 @@ __all__ = [
     "zone_data_release",
     "zone_names",
 ]
+
+# Most who import the package want an enumeration of it; the rest is loaded by whoever asks for it.
+_HOMES: Final = {
+    "HORIZON_YEARS": "cron",
+    "Cron": "cron",
+    "CronError": "errors",
+    "Every": "every",
+    "OnFold": "choices",
+    "OnGap": "choices",
+    "Timetable": "timetable",
+    "Transition": "timetable",
+    "parse": "cron",
+    "zone_data_release": "zones",
+    "zone_names": "zones",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -9,9 +9,10 @@ from itertools import islice
 from typing import TypeVar
 
 from tidemill.domain.cron import words
+from tidemill.domain.cron.choices import OnFold, OnGap
 from tidemill.domain.cron.errors import CronError
 from tidemill.domain.cron.fields import Expression, read_expression
-from tidemill.domain.cron.firing import Firing, OnFold, OnGap
+from tidemill.domain.cron.firing import Firing
 from tidemill.domain.cron.timetable import EPOCH, Transition, from_seconds, require_aware, seconds_ceiling, seconds_floor
 from tidemill.domain.cron.zones import LAST_INSTANT, Zone, load_zone, zone_data_release
 

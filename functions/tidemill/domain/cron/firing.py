@@ -13,28 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from tidemill.domain.cron.calendar import Calendar
+from tidemill.domain.cron.choices import OnFold, OnGap
 from tidemill.domain.cron.rule import DAY
 from tidemill.domain.cron.zones import FIRST_INSTANT, LAST_INSTANT, Segment, Zone
 
 MAX_OFFSET = 26 * 3600  # RFC 9636 bounds offsets to less than 26 hours
-
-
-class OnGap(StrEnum):
-    """What a fixed-time schedule does with a local time that the clocks jump over."""
-
-    FIRE_AFTER = "fire_after"
-    SKIP = "skip"
-
-
-class OnFold(StrEnum):
-    """At which of its occurrences a fixed-time schedule fires when a local time comes twice."""
-
-    FIRST = "first"
-    SECOND = "second"
-    BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+from tidemill.domain.cron.choices import OnFold, OnGap
 from tidemill.domain.cron.fields import Expression
-from tidemill.domain.cron.firing import OnFold, OnGap
 
 _MOST_TIMES = 6
 _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
