@@ -39,7 +39,7 @@ class End(NamedTuple):
     traits: int
 
 
-def after_end(store: FamilyStore, ends: Sequence[End], *, now: datetime | None = None, patience_secs: float = PATIENCE_SECS) -> None:
+def after_end(store: FamilyStore, ends: Sequence[End], *, now: datetime | None = None, patience_secs: float | None = None) -> None:
     """Settles children and counts members. Quarantine fails a parent, but does not end a batch member."""
     parents = [(e.job_id, e.state is not State.COMPLETED) for e in ends if e.traits & CHILDREN]
     members = [(e.job_id, _OUTCOMES[e.state]) for e in ends if e.traits & BATCH and e.state in _OUTCOMES]
@@ -49,7 +49,7 @@ def after_end(store: FamilyStore, ends: Sequence[End], *, now: datetime | None =
 
 
 def settle_children(
-    store: FamilyStore, parents: Sequence[tuple[str, bool]], *, now: datetime | None = None, patience_secs: float = PATIENCE_SECS
+    store: FamilyStore, parents: Sequence[tuple[str, bool]], *, now: datetime | None = None, patience_secs: float | None = None
 ) -> list[tuple[str, Outcome]]:
     """Tells the children of (parent, failed) pairs, and theirs where one is cancelled for it; batch members cancelled on the way.
 
@@ -57,9 +57,9 @@ def settle_children(
     """
     cancelled: list[tuple[str, Outcome]] = []
     wave = sorted(parents)
-    began = time.monotonic()
+    began, patience = time.monotonic(), PATIENCE_SECS if patience_secs is None else patience_secs
     for done in range(ROUNDS):
-        if not wave or (done and time.monotonic() - began >= patience_secs):
+        if not wave or (done and time.monotonic() - began >= patience):
             break
         moved, edges = store.settle_children(wave, limit=EDGES, now=now)
         cancelled += [(m.job_id, "cancelled") for m in moved if m.cancelled and m.traits & BATCH]
