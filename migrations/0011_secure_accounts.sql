@@ -16,7 +16,7 @@ alter table tidemill.sessions add column family_started_at timestamptz not null 
 -- addresses takes others' slots once those have cooled down, and never more room. `key`: a keyed hash, so that nobody can aim.
 create table tidemill.login_slots (
     kind text not null check (kind in ('account', 'address')),
-    slot integer not null check (slot between 0 and 65535),
+    slot bigint not null check (slot between 0 and 65535),
     key bytea not null check (length(key) = 32),
     failures integer not null check (failures between 0 and 1000),
     last_at timestamptz not null,

@@ -2666,7 +2666,7 @@ CREATE TABLE tidemill.live_connections (
 
 CREATE TABLE tidemill.login_slots (
     kind text NOT NULL,
-    slot integer NOT NULL,
+    slot bigint NOT NULL,
     key bytea NOT NULL,
     failures integer NOT NULL,
     last_at timestamp with time zone NOT NULL,

@@ -16,8 +16,15 @@ from tidemill.store.database import connect
 
 S = timedelta(seconds=1)
 M = timedelta(minutes=1)
-NOW = datetime.now(UTC)
-THEN = NOW.replace(second=0, microsecond=0) - 2 * M
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def then() -> datetime:
+    """A whole minute that is counted, and within the last five."""
+    return now().replace(second=0, microsecond=0) - 2 * M
 
 
 @pytest.fixture
@@ -35,8 +42,9 @@ def fold(mill: Mill) -> None:
     sample(mill.store)
 
 
-def work(mill: Mill, at: datetime = THEN) -> None:
+def work(mill: Mill, at: datetime | None = None) -> None:
     """Six jobs four minutes ago: three completed after a second of waiting and two of running, one to be retried, one dead, one left."""
+    at = at or then()
     mill.enqueue_all([{"job_type": "a"}] * 3 + [{"job_type": "b"}] * 3, now=at)
     jobs = mill.claim(5, now=at + S)
     for job in jobs[:3]:
@@ -81,7 +89,7 @@ def test_overview_of_an_empty_project_is_all_zeros(gateway: Gateway) -> None:
 def test_history_has_every_bucket_and_gaps_are_zeros(gateway: Gateway, mill: Mill) -> None:
     work(mill)
     fold(mill)
-    seen = gateway.get("/v1/stats/history", query={"since": (THEN - 2 * M).isoformat()}).json
+    seen = gateway.get("/v1/stats/history", query={"since": (then() - 2 * M).isoformat()}).json
     buckets = {bucket.pop("at"): bucket for bucket in seen["buckets"]}
     assert len(buckets) >= 5
     assert list(buckets) == sorted(buckets)
@@ -92,9 +100,9 @@ def test_history_has_every_bucket_and_gaps_are_zeros(gateway: Gateway, mill: Mil
 
 
 def test_history_in_hours_is_kept_for_longer(gateway: Gateway, mill: Mill) -> None:
-    work(mill, NOW - timedelta(days=20))
+    work(mill, now() - timedelta(days=20))
     fold(mill)
-    old = (NOW - timedelta(days=21)).isoformat()
+    old = (now() - timedelta(days=21)).isoformat()
     seen = gateway.get("/v1/stats/history", query={"since": old, "bucket_ms": 3_600_000, "queue": "default"}).json
     assert sum(bucket["arrived"] for bucket in seen["buckets"]) == 6
     refused = gateway.get("/v1/stats/history", query={"since": old, "bucket_ms": 1_800_000})
@@ -149,8 +157,8 @@ def test_time_to_drain_is_null_while_as_much_arrives_as_leaves(gateway: Gateway,
 
 
 def test_quiet_group_leaves_the_flood_out(gateway: Gateway, mill: Mill) -> None:
-    mill.enqueue_all([{"partition_key": "flood"}] * 300, now=THEN)
-    mill.enqueue_all([{"partition_key": name} for name in ("a", "b")], now=NOW - 5 * S)
+    mill.enqueue_all([{"partition_key": "flood"}] * 300, now=then())
+    mill.enqueue_all([{"partition_key": name} for name in ("a", "b")], now=now() - 5 * S)
     seen = gateway.get("/v1/queues/default/stats").json
     assert seen["states"]["queued"]["count"] == 302
     assert seen["oldest_queued_age_ms"] >= 100_000

@@ -44,8 +44,9 @@ def built() -> Path:
     return dist
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Of a module, not of the session: while it is there an event loop counts as running, and other tests run their own."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     with sync_playwright() as playwright:
@@ -55,7 +56,7 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shown(built: Path) -> Iterator[Showcase]:
     """An instance with something of everything in it."""
     with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:

@@ -1,8 +1,8 @@
--- Count a login before it is tried, unless its account or address (`kind`) has to wait. Parameters: kind text; slot integer; key bytea; free integer: failures
+-- Count a login before it is tried, unless its account or address (`kind`) has to wait. Parameters: kind text; slot bigint; key bytea; free integer: failures
 --   without a wait; most_secs, forget_secs integer: the longest wait, and after how much peace the failures are forgotten.
 -- Rows: one: whether it has to wait, and for how many seconds then. A slot that waits for another key is left to it: that attempt is not counted. Locks: slot.
 insert into tidemill.login_slots as s (kind, slot, key, failures, last_at, is_refused)
-values (%(kind)s::text, %(slot)s::integer, %(key)s::bytea, 1, clock_timestamp(), false)
+values (%(kind)s::text, %(slot)s::bigint, %(key)s::bytea, 1, clock_timestamp(), false)
 on conflict (kind, slot) do update set (key, failures, last_at, is_refused) = (
     select case when f.is_hot or (f.is_same and not f.is_old) then s.key else excluded.key end,
            case when f.is_hot then s.failures when f.is_same and not f.is_old then least(s.failures + 1, 1000) else 1 end,
