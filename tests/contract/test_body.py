@@ -18,7 +18,10 @@ JSON = {"content-type": "application/json"}
 
 
 def request(text: Any, *, headers: dict[str, str] | None = None, is_base64: bool = False) -> Request:
-    return Request("POST", "/v1/jobs", headers or JSON, [], text, is_base64, {}, "r", lambda: 1_000)
+    return Request(
+        method="POST", path="/v1/jobs", headers=headers or JSON, query=[], body=text, is_base64=is_base64, authorizer={}, request_id="r",
+        source_ip="127.0.0.1", cookies={}, answers_cookies=True, remaining_ms=lambda: 1_000,
+    )  # fmt: skip
 
 
 def read(text: Any, **more: Any) -> Any:
