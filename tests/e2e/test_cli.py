@@ -122,7 +122,7 @@ def test_tick_works_over_the_api_and_on_the_database(tidemill, dev: Dev) -> None
     over_api = json.loads(tidemill("tick", "--json").stdout)
     directly = json.loads(tidemill("tick", "--json", "--dsn", dev.dsn).stdout)
     names = [[phase["name"] for phase in report["phases"]] for report in (over_api, directly)]
-    assert names[0] == names[1]
+    assert [name for name in names[0] if name != "publish"] == names[1]  # figures go to the log of the function alone
     assert {"promote", "reap", "prune"} <= set(names[0])
     assert "reap" in tidemill("tick").stdout
 
