@@ -170,6 +170,8 @@ declare
     v_max integer;
     v_rule tidemill.saturation_rule;
     v_clock double precision;
+    v_lane_no integer;
+    v_head timestamptz;
     v_empty smallint[] := '{}';
     v_row record;
     v_rate tidemill.rate_classes;
@@ -587,25 +589,19 @@ begin
         end loop;
         v_room := v_room - v_taken;
 
-        -- what the lanes look like after that (an entry that is committed later brings its own news)
-        update tidemill.queue_lanes l
-        set due_at = h.run_at, is_ready = h.run_at <= v_now, look_at = h.run_at
-        from (
-            select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
-            join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
-            where k.queue_id = p_queue_id and v_wants[i] > 0) f
-        cross join lateral (
-            select e.run_at from tidemill.job_queue_entries e
-            where e.queue_id = f.queue_id and e.lane = f.lane and e.priority = f.priority
-            order by e.run_at limit 1) h
-        where l.queue_id = f.queue_id and l.lane = f.lane and l.priority = f.priority;
-        delete from tidemill.queue_lanes l
-        where (l.queue_id, l.lane, l.priority) in (
-            select k.queue_id, k.lane, k.priority from tidemill.queue_lanes k
-            join generate_subscripts(v_lanes, 1) as i on k.lane = v_lanes[i] and k.priority = v_levels[i]
-            where k.queue_id = p_queue_id and v_wants[i] > 0
-              and not exists (select 1 from tidemill.job_queue_entries e
-                              where e.queue_id = k.queue_id and e.lane = k.lane and e.priority = k.priority));
+        -- What the lanes look like after that (an entry that is committed later brings its own news). Lane by lane: in one statement
+        -- a planner without statistics walks every lane of the queue for it, a thousand times over.
+        for v_lane_no in select i from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0 and v_lanes[i] <> 0 loop
+            select e.run_at into v_head from tidemill.job_queue_entries e
+            where e.queue_id = p_queue_id and e.lane = v_lanes[v_lane_no] and e.priority = v_levels[v_lane_no]
+            order by e.run_at limit 1;
+            if found then
+                update tidemill.queue_lanes l set due_at = v_head, is_ready = v_head <= v_now, look_at = v_head
+                where l.queue_id = p_queue_id and l.lane = v_lanes[v_lane_no] and l.priority = v_levels[v_lane_no];
+            else
+                delete from tidemill.queue_lanes l where l.queue_id = p_queue_id and l.lane = v_lanes[v_lane_no] and l.priority = v_levels[v_lane_no];
+            end if;
+        end loop;
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
