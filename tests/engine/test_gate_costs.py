@@ -101,8 +101,7 @@ def test_claim_walks_no_lane_twice_though_only_some_tables_have_statistics(mill:
     full_type_in_partitions(mill)
     mill.conn.execute("analyze tidemill.lane_news, tidemill.queue_partitions")
     mill.enqueue_all([{"job_type": "free", "priority": -5}] * 20)
-    while not mill.claim(1):
-        pass
+    assert sum(len(mill.claim(1)) for _ in range(8)) >= 6  # the first ones find the lanes blocked, and set them aside
     assert _blocks(mill) < BLOCKED
 
 
