@@ -49,7 +49,7 @@ def test_the_database_keeps_hashes_only(empty_database: str, tmp_path: Path) -> 
     assert passwords.matches(stored[0], ours.admin_password)
     assert not passwords.matches(stored[0], ours.admin_password + "x")
     assert (str(key[0]), bytes(key[1])) == (parsed.key_id, parsed.digest)
-    assert ours.api_key.rpartition("_")[2] not in key[2]
+    assert ours.api_key.split("_", 3)[3] not in key[2]  # the secret may hold more of them
 
 
 def test_only_the_owner_may_read_the_file(empty_database: str, tmp_path: Path) -> None:
