@@ -5,18 +5,20 @@ export const STATES = ["pending", "scheduled", "queued", "claimed", "running", "
 /** One text field each, beside state and search. */
 export const FIELDS = [
   "queue", "job_type", "job_type_prefix", "tag", "any_tag", "partition_key", "rate_class", "priority", "fingerprint", "batch_id", "scheduled_job_id",
-  "worker_id", "principal_id", "correlation_id", "error_class", "created_after", "created_before",
+  "worker_id", "principal_id", "correlation_id", "error_class", "error_group", "created_after", "created_before",
 ] as const; // prettier-ignore
 
 export const SORTS = ["-created_at", "created_at", "-run_at", "run_at", "-finalized_at", "finalized_at"] as const;
 
-const KNOWN = new Set<string>([...FIELDS, "state", "q", "sort"]);
 const MANY = new Set(["state", "tag", "any_tag"]);
 
-/** What of a link's query the API is asked: known names only, each once but for those that may repeat. */
+/**
+ * What of a link's query the API is asked: each name once but for those that may repeat. A name that the API does not know is
+ * asked as well, and refused there: leaving it out would ask for more than the link says, and a plan would touch it.
+ */
 export function asked(query: URLSearchParams): URLSearchParams {
   const search = new URLSearchParams();
-  for (const [name, value] of query) if (KNOWN.has(name) && value && (MANY.has(name) || !search.has(name))) search.append(name, value);
+  for (const [name, value] of query) if (value && (MANY.has(name) || !search.has(name))) search.append(name, value);
   return search;
 }
 
