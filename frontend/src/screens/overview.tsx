@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
-import type { History, Latency, Overview as Glance, QueueBacklog } from "../api/types.ts";
+import type { History, Latency, Overview as Glance, QueueBacklog } from "../api/stats.ts";
 import { count, duration, number, plural, rate } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
 import { to, toWith } from "../lib/route.ts";

@@ -5,7 +5,8 @@ import { useState } from "preact/hooks";
 
 import { api, type Failure, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Partition, Queue, QueueStats } from "../api/types.ts";
+import type { Partition, QueueStats } from "../api/stats.ts";
+import type { Queue } from "../api/types.ts";
 import { count, duration, plural, rate } from "../lib/format.ts";
 import { refreshAll, useResource } from "../lib/live.ts";
 import { toWith } from "../lib/route.ts";
