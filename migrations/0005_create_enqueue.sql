@@ -443,62 +443,11 @@ begin
     end if;
 end $$;
 
--- Raises a refusal as an error of the caller's transaction.
-create function tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) returns boolean
-language plpgsql as $$
-begin
-    raise exception 'jobs[%].%: %', p_index, p_field, p_message
-        using errcode = case p_code when 'idempotency_conflict' then 'TM409' else 'TM422' end;
-end $$;
-
 create function tidemill.job_fields() returns text[]
 language sql immutable parallel safe
 return array['job_type', 'queue', 'payload', 'schema_version', 'priority', 'run_at', 'delay_ms', 'hold', 'idempotency_key', 'unique',
     'concurrency', 'retry_policy', 'max_attempts', 'timeout_ms', 'partition_key', 'weight', 'rate_class', 'sticky_worker', 'tags',
     'headers', 'traceparent', 'tracestate', 'retention_ms', 'ref', 'depends_on', 'on_parent_failure', 'batch_id'];
-
--- For applications: the same job objects and rules as POST /v1/jobs/bulk with "atomic": true, inside the caller's transaction.
--- A fault raises SQLSTATE TM422 (TM409 for an idempotency key of another request) naming the job, the field and the bound.
-create function tidemill.enqueue(project_id uuid, jobs jsonb)
-returns table ("index" integer, job_id uuid, state tidemill.job_status, deduplicated boolean)
-language plpgsql as $$
-#variable_conflict use_column
-declare
-    v_fault record;
-begin
-    if exists (
-        select 1 from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) as e (job)
-        where case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() <> '{}' else true end)
-    then
-        select e.ord - 1 as pos, k.name into v_fault
-        from jsonb_array_elements(jobs) with ordinality as e (job, ord)
-        cross join lateral jsonb_object_keys(
-            case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() else '{"(not an object)": null}' end) as k (name)
-        order by 1, 2 limit 1;
-        raise exception 'jobs[%].%: no such field', v_fault.pos, left(v_fault.name, 100)
-            using errcode = 'TM422', hint = 'fields: ' || array_to_string(tidemill.job_fields(), ', ');
-    end if;
-    -- What no CHECK would refuse, looked for in one pass; the text comes from job_faults.
-    if pg_column_size(jobs) > 262144 or jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.headers) || exists (@.unique)
-        || exists (@.concurrency) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000)'
-    then
-        for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
-            raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
-        end loop;
-    end if;
-    return query
-    select r."index", r.job_id, r.state, r.deduplicated
-    from tidemill.enqueue_results(project_id, jobs, true) r
-    where case when r.code is null then true else tidemill.refuse_job(r."index", r.field, r.code, r.message) end;
-exception
-    when check_violation or invalid_text_representation or numeric_value_out_of_range or invalid_datetime_format
-        or datetime_field_overflow or not_null_violation or interval_field_overflow or invalid_parameter_value
-        or datatype_mismatch or sqlstate '22023' then
-    for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
-        raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
-    end loop;
-    raise exception 'a job is outside what the queue stores: %', sqlerrm using errcode = 'TM422';
-end $$;
 
 -- A whole number within bounds; numbers of any size and form compare without a fault.
 create function tidemill.is_whole(given jsonb, low numeric, high numeric) returns boolean

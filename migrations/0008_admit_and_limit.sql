@@ -136,7 +136,7 @@ end $$;
 -- begins after the lock is held. Takes partitions by smallest virtual finish time (weighted fair queueing, Demers et al. 1989; start of an idle one = the
 -- queue's clock), within a partition the highest priority, then the earliest due lane. Returns the leases; none also if another claim is at this queue.
 -- A standing limit of a job type counts leases by type_key, under that key's lock; what of such a type still stands in lane 0 is moved to its lane first.
-create or replace function tidemill.claim_gated(
+create function tidemill.claim_gated(
     p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamptz)
 returns table (job_id uuid, lease_token uuid, attempt integer, fence bigint, priority smallint, run_at timestamptz, lease_expires_at timestamptz)
 language plpgsql
@@ -791,7 +791,7 @@ begin
 end $$;
 
 -- Raises a refusal as an error of the caller's transaction.
-create or replace function tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) returns boolean
+create function tidemill.refuse_job(p_index integer, p_field text, p_code text, p_message text) returns boolean
 language plpgsql as $$
 begin
     raise exception 'jobs[%].%: %', p_index, p_field, p_message
@@ -800,7 +800,7 @@ end $$;
 
 -- For applications: the same job objects and rules as POST /v1/jobs/bulk with "atomic": true, inside the caller's transaction.
 -- A fault raises SQLSTATE TM422 (TM409 for an idempotency key of another request, TM429 for a full queue) naming the job, the field and the bound.
-create or replace function tidemill.enqueue(project_id uuid, jobs jsonb)
+create function tidemill.enqueue(project_id uuid, jobs jsonb)
 returns table ("index" integer, job_id uuid, state tidemill.job_status, deduplicated boolean)
 language plpgsql as $$
 #variable_conflict use_column
