@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-from tidemill.client.operator import Thing
+from tidemill.client.calls import Thing
 from tidemill.client.retry import RetryRule
 from tidemill.client.transport import Call, Transport
 

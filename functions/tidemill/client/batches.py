@@ -6,21 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from tidemill.client.calls import Calls
 from tidemill.client.fields import job_objects, plain
 from tidemill.client.models import Batch, BulkAnswer, BulkItem
 
 
-class BatchCalls:
+class BatchCalls(Calls):
     """Mixed into `Client`."""
-
-    def _send(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None, repeatable: bool = True) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
-        raise NotImplementedError
-
-    def _give_key(self, job: dict[str, Any]) -> str | None:
-        raise NotImplementedError
 
     def create_batch(
         self,

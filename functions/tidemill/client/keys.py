@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
+from tidemill.client.calls import Calls, Thing
 from tidemill.client.fields import instant
-from tidemill.client.operator import Thing
 
 
-class KeyCalls:
+class KeyCalls(Calls):
     """Mixed into `Client`. Keys come as the API's own JSON objects (API.md §1)."""
-
-    def _send(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None, repeatable: bool = True) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, path: str, query: Mapping[str, Any]) -> Any:
-        raise NotImplementedError
 
     def me(self) -> Thing:
         """The caller: key or user, project, scopes."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from tidemill.client.operator import Thing
+from tidemill.client.calls import Calls, Thing
 
 
-class OperationCalls:
+class OperationCalls(Calls):
     """Mixed into `Client`. Operations come as the API's own JSON objects."""
-
-    def _send(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None, repeatable: bool = True) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
-        raise NotImplementedError
 
     def plan_operation(self, action: str, *, dry_run: bool = True, **conditions: Any) -> Thing:
         """What `retry`, `cancel`, `delete`, `discard` or `promote` would do to the jobs that meet all conditions (those of the job list).

@@ -6,17 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-Thing = Mapping[str, Any]
+from tidemill.client.calls import Calls, Thing
 
 
-class OperatorCalls:
+class OperatorCalls(Calls):
     """Mixed into `Client`. Things come as the API's own JSON objects (API.md §3, §4)."""
-
-    def _send(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None, repeatable: bool = True) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
-        raise NotImplementedError
 
     def list_queues(self) -> list[Thing]:
         """All queues of the project."""

@@ -7,17 +7,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from tidemill.client.operator import Thing
+from tidemill.client.calls import Calls, Thing
 
 
-class ScheduleCalls:
+class ScheduleCalls(Calls):
     """Mixed into `Client`. Schedules come as the API's own JSON objects (API.md §5)."""
-
-    def _send(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None, repeatable: bool = True) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, path: str, query: Mapping[str, Any]) -> Any:
-        raise NotImplementedError
 
     def list_schedules(self) -> list[Thing]:
         """All schedules of the project, by name."""

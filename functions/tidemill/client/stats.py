@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-Thing = Mapping[str, Any]
+from tidemill.client.calls import Calls, Thing
 
 
-class StatCalls:
+class StatCalls(Calls):
     """Mixed into `Client`. Answers come as the API's own JSON objects."""
-
-    def _send(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None, repeatable: bool = True) -> Any:
-        raise NotImplementedError
-
-    def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
-        raise NotImplementedError
 
     def overview(self) -> Thing:
         """The project at a glance: jobs by state, workers, failures, throughput, backlog per queue."""
