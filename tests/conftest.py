@@ -5,6 +5,8 @@ conn            an autocommit connection to it
 empty_database  connection string of a database that was never migrated
 pooler          a transaction pooler before the test's database (`pooler.dsn`, `pooler.violations`)
 databases       makes more of both
+quiet_databases databases on a server of the process's own, for tests of what waits until everybody's transactions are over:
+                on the shared one, another process that makes a database holds them up
 million         a database with over a million jobs in it, shared by all tests of the process (harness.million)
 own_server      an embedded server of the test's own, to restart and to kill
 """
@@ -115,6 +117,15 @@ def million(databases: Databases) -> Iterator[Million]:
         seed(connection, finished=made.finished, queued=made.queued, dead=made.dead)
     yield made
     databases.drop(dsn)
+
+
+@pytest.fixture(scope="session")
+def quiet_databases() -> Iterator[Databases]:
+    """Databases of which only the test itself has transactions open. A module takes them with a fixture `databases` of its own."""
+    with postgres.start(None, settings={"autovacuum": "off"}, fsync=False) as server:
+        made = Databases(make_template(server.dsn), "quiet")
+        yield made
+        made.close()
 
 
 @pytest.fixture

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
 from api.gateway import Gateway
-from harness.databases import Databases, make_template
-from tidemill.local import postgres
+from harness.databases import Databases
 from tidemill.store import changes as store_changes
 
 
 @pytest.fixture(scope="module")
-def databases() -> Iterator[Databases]:
-    """On a server of this file's own. A cursor is a snapshot of the whole server: beside open transactions something is told twice."""
-    with postgres.start(None, fsync=False) as server:
-        made = Databases(make_template(server.dsn), "changes")
-        yield made
-        made.close()
+def databases(quiet_databases: Databases) -> Databases:
+    """A cursor is a snapshot of the whole server: beside open transactions something is told twice."""
+    return quiet_databases
 
 
 class Follower:

@@ -7,6 +7,13 @@ from typing import Any
 import pytest
 
 from api.gateway import Gateway, Reply
+from harness.databases import Databases
+
+
+@pytest.fixture(scope="module")
+def databases(quiet_databases: Databases) -> Databases:
+    """A queue is removed once all transactions of the server that may have seen it open are over."""
+    return quiet_databases
 
 
 def planned(gateway: Gateway, action: str, **query: Any) -> dict[str, Any]:

@@ -10,9 +10,17 @@ import psycopg
 import pytest
 
 from api.gateway import Gateway
+from harness.databases import Databases
 from harness.mill import Mill
 from tidemill.engine.fold import Folding, sample
 from tidemill.store.database import connect
+
+
+@pytest.fixture(scope="module")
+def databases(quiet_databases: Databases) -> Databases:
+    """What is counted waits until all transactions of the server that may still add to it are over."""
+    return quiet_databases
+
 
 S = timedelta(seconds=1)
 M = timedelta(minutes=1)

@@ -5,10 +5,17 @@ from datetime import datetime
 import psycopg
 import pytest
 
+from harness.databases import Databases
 from harness.mill import DAY, T0, M, Mill, S
 from tidemill.domain.transitions import Event
 from tidemill.engine.fold import Folding
 from tidemill.engine.operate import retry
+
+
+@pytest.fixture(scope="module")
+def databases(quiet_databases: Databases) -> Databases:
+    """What is counted waits until all transactions of the server that may still add to it are over."""
+    return quiet_databases
 
 
 def fold(mill: Mill, at: datetime = T0 + 10 * S) -> dict[str, int]:

@@ -1,9 +1,18 @@
 """The figures of all projects go out once a minute, and each counted minute once."""
 
+import pytest
+
+from harness.databases import Databases
 from harness.mill import T0, M, Mill, S
 from tidemill.domain.figures import Figures
 from tidemill.engine.fold import Folding, sample
 from tidemill.engine.publish import publish
+
+
+@pytest.fixture(scope="module")
+def databases(quiet_databases: Databases) -> Databases:
+    """What is counted waits until all transactions of the server that may still add to it are over."""
+    return quiet_databases
 
 
 def passed(mill: Mill, at: object) -> list[Figures]:

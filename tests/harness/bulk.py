@@ -17,9 +17,10 @@ def plan(mill: Mill, action: str, now: datetime | None = None, **query: Any) -> 
     return operations.plan(mill.store, mill.project_id, str(uuid.uuid4()), action, query, now=now)
 
 
-def begun(mill: Mill, action: str, now: datetime | None = None, **query: Any) -> Operation:
-    """A plan that is applied already; nothing of it is done yet."""
-    return operations.apply(mill.store, mill.project_id, plan(mill, action, now, **query).id, now=now)
+def begun(mill: Mill, action: str, now: datetime | None = None, *, allow_drift: bool = False, **query: Any) -> Operation:
+    """A plan that is applied already; nothing of it is done yet. `allow_drift` where others change jobs meanwhile."""
+    found = plan(mill, action, now, **query)
+    return operations.apply(mill.store, mill.project_id, found.id, allow_drift=allow_drift, now=now)
 
 
 def run(mill: Mill, now: datetime | None = None, *, size: int | None = None) -> None:
@@ -33,9 +34,9 @@ def run(mill: Mill, now: datetime | None = None, *, size: int | None = None) -> 
     raise AssertionError("it does not come to an end")
 
 
-def done(mill: Mill, action: str, now: datetime | None = None, **query: Any) -> Operation:
+def done(mill: Mill, action: str, now: datetime | None = None, *, allow_drift: bool = False, **query: Any) -> Operation:
     """An operation that has run."""
-    found = begun(mill, action, now, **query)
+    found = begun(mill, action, now, allow_drift=allow_drift, **query)
     run(mill, now)
     return seen(mill, found)
 

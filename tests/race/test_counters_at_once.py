@@ -6,9 +6,17 @@ from datetime import timedelta
 
 import pytest
 
+from harness.databases import Databases
 from harness.mill import Mill, until
 from tidemill.domain import counting
 from tidemill.engine.fold import Folding
+
+
+@pytest.fixture(scope="module")
+def databases(quiet_databases: Databases) -> Databases:
+    """What is counted waits until all transactions of the server that may still add to it are over."""
+    return quiet_databases
+
 
 SECS = 3.0
 
