@@ -95,7 +95,7 @@ begin
 
     with wanted as materialized (
         select e.ord::integer as pos, sha256(convert_to(e.job ->> 'idempotency_key', 'UTF8')) as key,
-               sha256(convert_to((e.job - 'idempotency_key')::text, 'UTF8')) as request_hash
+               sha256(convert_to((e.job - 'idempotency_key' - 'traceparent' - 'tracestate')::text, 'UTF8')) as request_hash
         from jsonb_array_elements(p_jobs) with ordinality as e (job, ord)
         where e.job ->> 'idempotency_key' is not null and not (e.ord - 1 = any(p_skip))
     ), first as (
@@ -394,6 +394,9 @@ begin
         end if;
     end if;
 
+    if v_born is not null and exists (select 1 from tidemill.quarantine x where x.project_id = p_project_id and x.is_quarantined) then
+        v_states := tidemill.set_aside_born(p_project_id, v_born, v_states, v_now);
+    end if;
     if v_is_new_level and v_born is not null then
         insert into tidemill.queue_levels (queue_id, priority)
         select distinct j.queue_id, j.priority

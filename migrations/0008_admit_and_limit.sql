@@ -555,6 +555,12 @@ begin
                                 and (p_job_types is null or j.job_type = any(p_job_types)) and not (j.job_type = any(v_types)))))
                         order by c.run_at, c.job_id limit w.n for update skip locked) d))
                 returning e.lane, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
+            ), aside as materialized (
+                -- of what was taken, the quarantined: not leased
+                select case when exists (select 1 from tidemill.quarantine x where x.project_id = v_queue.project_id and x.is_quarantined)
+                            then tidemill.set_aside(v_queue.project_id, array_agg(t.job_id), array_agg(t.attempt_count), array_agg(t.fence),
+                                                    'moving', v_now) end as ids
+                from taken t
             ), leased as (
                 insert into tidemill.job_leases (
                     job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
@@ -566,6 +572,7 @@ begin
                 from taken t
                 cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
                 left join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = t.lane and l.priority = t.priority
+                where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
                 returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at
             ), begun as (
                 delete from tidemill.unique_holds h
