@@ -307,6 +307,55 @@ begin
     from unnest(v_out) as o (pos) order by 1;
 end $$;
 
+CREATE FUNCTION tidemill.admit_one(p_project_id uuid, p_job jsonb, p_atomic boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_priority smallint;
+    v_queue_id uuid;
+    v_is_new_level boolean;
+    v_is_plain boolean := false;
+    v_id uuid;
+    v_run_at timestamptz;
+begin
+    if jsonb_typeof(p_job) = 'object' and p_job - tidemill.plain_fields() = '{}' then
+        v_priority := coalesce((p_job ->> 'priority')::smallint, 0::smallint);
+        select q.id, not exists (select 1 from tidemill.queue_levels l where l.queue_id = q.id and l.priority = v_priority),
+               q.max_unfinished_jobs is null
+               and not exists (select 1 from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type = p_job ->> 'job_type')
+               and not exists (select 1 from tidemill.quarantine x where x.project_id = p_project_id and x.is_quarantined)
+        into v_queue_id, v_is_new_level, v_is_plain
+        from tidemill.queues q
+        where q.project_id = p_project_id and q.name = coalesce(p_job ->> 'queue', 'default') and not q.is_closed;
+    end if;
+    if v_is_plain is not true then
+        return (select jsonb_build_array(r.job_id, r.state, r.deduplicated, r.code, r.field, r.message)::text
+                from tidemill.admit(p_project_id, jsonb_build_array(p_job), p_atomic, p_now) as r);
+    end if;
+
+    v_id := tidemill.uuid7(tidemill.uuid7_ticks(v_now));
+    v_run_at := greatest(v_now, case when p_job ->> 'run_at' is not null then tidemill.instant(p_job ->> 'run_at')
+                                     when p_job ->> 'delay_ms' is not null then v_now + make_interval(secs => (p_job ->> 'delay_ms')::bigint / 1000.0) end);
+    insert into tidemill.jobs (
+        id, project_id, queue_id, job_type, payload, schema_version, priority, phase, run_at, max_attempts_override, timeout_ms, headers,
+        principal_id, correlation_id, traceparent, tracestate, trace_id, created_at, updated_at)
+    values (
+        v_id, p_project_id, v_queue_id, p_job ->> 'job_type', coalesce(p_job -> 'payload', '{}'), (p_job ->> 'schema_version')::integer,
+        v_priority, 'moving', v_run_at, (p_job ->> 'max_attempts')::integer, (p_job ->> 'timeout_ms')::bigint, nullif(p_job -> 'headers', 'null'),
+        left(coalesce(p_job -> 'payload' ->> 'principal_id', p_job -> 'payload' ->> 'principal', p_job -> 'payload' ->> 'user_id'), 255),
+        left(coalesce(p_job -> 'payload' ->> 'correlation_id', p_job -> 'payload' ->> 'request_id'), 255),
+        p_job ->> 'traceparent', p_job ->> 'tracestate', substr(p_job ->> 'traceparent', 4, 32), v_now, v_now);
+    insert into tidemill.job_queue_entries (queue_id, priority, run_at, job_id) values (v_queue_id, v_priority, v_run_at, v_id);
+    if v_is_new_level then
+        insert into tidemill.queue_levels (queue_id, priority) values (v_queue_id, v_priority);
+    end if;
+    if v_run_at <= v_now and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = v_queue_id) then
+        perform tidemill.ring_sleepers(v_queue_id);
+    end if;
+    return '["' || v_id || case when v_run_at > v_now then '","scheduled"' else '","queued"' end || ',false,null,null,null]';
+end $$;
+
 CREATE FUNCTION tidemill.batch_faults(p_project_id uuid, p_jobs jsonb, p_twins uuid[], p_lock boolean) RETURNS text[]
     LANGUAGE plpgsql
     AS $$
@@ -960,6 +1009,7 @@ CREATE FUNCTION tidemill.enqueue(project_id uuid, jobs jsonb) RETURNS TABLE(inde
 #variable_conflict use_column
 declare
     v_fault record;
+    v_one jsonb;
 begin
     if exists (
         select 1 from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) as e (job)
@@ -980,6 +1030,15 @@ begin
         for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
             raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
         end loop;
+    end if;
+    if jsonb_typeof(jobs) = 'array' and jsonb_array_length(jobs) = 1 then
+        v_one := tidemill.admit_one(project_id, jobs -> 0, true)::jsonb;
+        if v_one ->> 3 is not null then
+            perform tidemill.refuse_job(0, v_one ->> 4, v_one ->> 3, v_one ->> 5);
+        end if;
+        "index" := 0; job_id := (v_one ->> 0)::uuid; state := (v_one ->> 1)::tidemill.job_status; deduplicated := (v_one -> 2)::boolean;
+        return next;
+        return;
     end if;
     return query
     select r."index", r.job_id, r.state, r.deduplicated
@@ -1756,6 +1815,28 @@ CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer
   SELECT count(*) AS count
     FROM entered e;
 END;
+
+CREATE FUNCTION tidemill.ring_sleepers(p_queue_id uuid) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_rung uuid[];
+begin
+    if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+        with rung as (
+            delete from tidemill.queue_sleepers s
+            where (s.queue_id, s.worker_id) in (
+                select w.queue_id, w.worker_id from tidemill.queue_sleepers w where w.queue_id = p_queue_id limit 4 for update skip locked)
+            returning s.worker_id
+        )
+        select array_agg(r.worker_id) into v_rung from rung r;
+    else
+        -- Under an older snapshot (an application's REPEATABLE READ) a sleeper that woke meanwhile cannot be deleted without a
+        -- serialization failure; it is rung all the same.
+        v_rung := array(select w.worker_id from tidemill.queue_sleepers w where w.queue_id = p_queue_id limit 4);
+    end if;
+    perform pg_notify('tidemill_' || replace(r.id::text, '-', ''), '') from unnest(v_rung) as r (id);
+end $$;
 
 CREATE FUNCTION tidemill.set_aside(p_project_id uuid, p_ids uuid[], p_attempts integer[], p_fences bigint[], p_phase tidemill.job_phase, p_now timestamp with time zone) RETURNS uuid[]
     LANGUAGE plpgsql

@@ -30,7 +30,10 @@ def enqueue(
     # A refusal has only keys and parents' marks to take back; without them the call is one statement and one round trip.
     takes = atomic and not all(TAKES.isdisjoint(job) for job in jobs)
     with store.transaction() if takes else nullcontext():
-        results = store.enqueue(project_id, keys.compact_json([dict(job) for job in jobs]), atomic=atomic, now=now)
+        if len(jobs) == 1:
+            results = [store.enqueue_one(project_id, keys.compact_json(dict(jobs[0])), atomic=atomic, now=now)]
+        else:
+            results = store.enqueue(project_id, keys.compact_json([dict(job) for job in jobs]), atomic=atomic, now=now)
         refused = [r for r in results if r.code is not None]
         if atomic and (full := next((r for r in refused if r.code == QueueFull.code), None)) is not None:
             raise QueueFull(full.message or "a queue is full", retry_after_secs=limits.FULL_QUEUE_RETRY_SECS)

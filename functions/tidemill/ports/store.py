@@ -51,6 +51,9 @@ class EnqueueStore(Transactions, Protocol):
         may have been taken: the caller must roll back.
         """
 
+    def enqueue_one(self, project_id: str, job_json: str, *, atomic: bool, now: datetime | None) -> Enqueued:
+        """The same for one JSON object, in less time than an array of one takes."""
+
     def spec_of(self, project_id: str, job_id: str) -> JobSpec | None:
         """The create fields of a stored job, without its keys; None if the project has no such job."""
 

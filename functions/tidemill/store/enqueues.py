@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,11 @@ class Enqueues(Adapter):
     def enqueue(self, project_id: str, jobs_json: str, *, atomic: bool, now: datetime | None) -> list[Enqueued]:
         rows = self._rows("jobs/enqueue", {"project_id": project_id, "jobs": jobs_json, "atomic": atomic, "now": now})
         return [Enqueued(*row) for row in rows]
+
+    def enqueue_one(self, project_id: str, job_json: str, *, atomic: bool, now: datetime | None) -> Enqueued:
+        row = self._row("jobs/enqueue_one", {"project_id": project_id, "job": job_json, "atomic": atomic, "now": now})
+        assert row is not None
+        return Enqueued(0, *json.loads(row[0]))
 
     def spec_of(self, project_id: str, job_id: str) -> JobSpec | None:
         row = self._row("jobs/spec", {"project_id": project_id, "job_id": job_id})
