@@ -5,11 +5,14 @@ Needs Chromium (Debian's `chromium`) and the group `page` of requirements; a mac
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +59,18 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="module")
-def shown(built: Path) -> Iterator[Showcase]:
-    """An instance with something of everything in it."""
+@pytest.fixture(scope="session")
+def instance(built: Path) -> Iterator[Dev]:
+    """The one instance of a run. No worker and no ticks run in it: what a test sees is what a test made."""
     with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:
-        with arrange(dev.ready()) as showcase:
-            yield showcase
+        yield dev.ready()
+
+
+@pytest.fixture(scope="module")
+def shown(instance: Dev) -> Iterator[Showcase]:
+    """A project of the file's own with something of everything in it: what is done there stays there."""
+    with arrange(instance) as showcase:
+        yield showcase
 
 
 class Watch:
@@ -74,6 +83,11 @@ class Watch:
         page.on("request", self._on_request)
         self.requests: list[str] = []
 
+    def forget(self) -> None:
+        """What was said so far was another test's."""
+        self.said.clear()
+        self.requests.clear()
+
     def _on_console(self, message: Any) -> None:
         if message.type in ("error", "warning") and not EXPECTED.search(message.text):
             self.said.append(f"{message.type}: {message.text}")
@@ -85,21 +99,66 @@ class Watch:
 
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser of the test's own: nobody is signed in."""
+    with _context(browser) as made:
+        yield made
+
+
+@dataclass
+class Tab:
+    """The tab that the tests of a file share: signing in anew for each would be most of their time."""
+
+    context: BrowserContext
+    shown: Showcase
+    page: Page | None = None
+    watch: Watch | None = None
+
+    def fresh(self) -> tuple[Page, Watch]:
+        """Signed in, wide, with nothing remembered, on no screen's leftovers."""
+        if self.page is None or self.watch is None:
+            self.page = self.context.new_page()
+            self.watch = Watch(self.page)
+            sign_in(self.page, self.shown)
+        self.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        self.page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        self.page.evaluate("localStorage.clear()")
+        go(self.page, self.shown, "projects")
+        self.watch.forget()
+        return self.page, self.watch
+
+    def drop(self) -> None:
+        """The next test gets another one: nobody knows what a test that failed left open."""
+        if self.page is not None:
+            self.page.close()
+        self.context.clear_cookies()
+        self.page = self.watch = None
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Browser, shown: Showcase) -> Iterator[Tab]:
+    with _context(browser) as made:
+        yield Tab(made, shown)
+
+
+@pytest.fixture
+def page(tab: Tab, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page, signed in as the owner. Whatever the browser complains about, and any request to elsewhere, fails the test."""
+    before = request.session.testsfailed
+    opened, watch = tab.fresh()
+    yield opened
+    said, requests = [*watch.said], [*watch.requests]
+    if request.session.testsfailed > before or said:
+        tab.drop()
+    assert said == []
+    assert [url for url in requests if not url.startswith(tab.shown.url + "/")] == []
+
+
+@contextlib.contextmanager
+def _context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport=WIDE, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce")  # type: ignore[arg-type]
     made.set_default_timeout(20_000)
     yield made
     made.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext, shown: Showcase) -> Iterator[Page]:
-    """A fresh page, signed in as the owner. Whatever the browser complains about, and any request to elsewhere, fails the test."""
-    opened = context.new_page()
-    watch = Watch(opened)
-    sign_in(opened, shown)
-    yield opened
-    assert watch.said == []
-    assert [url for url in watch.requests if not url.startswith(shown.url + "/")] == []
 
 
 def sign_in(page: Page, shown: Showcase, email: str = "", password: str = "") -> None:
@@ -114,5 +173,6 @@ def sign_in(page: Page, shown: Showcase, email: str = "", password: str = "") ->
 def go(page: Page, shown: Showcase, place: str) -> None:
     """To a screen, until it shows what it has."""
     page.goto(f"{shown.url}/#/p/{shown.project}/{place}")
+    page.locator(f"main[data-place={json.dumps(page.evaluate('location.hash'))}]").wait_for()
     page.locator("main h1, main h2, main .empty").first.wait_for()
     expect(page.locator(".loading")).to_have_count(0)

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import pytest
 from frontend.conftest import NARROW, Watch, go, sign_in
 from playwright.sync_api import BrowserContext, Page, expect
 
-from harness.dev import Dev
-from harness.showcase import Showcase, arrange
-
-
-@pytest.fixture(scope="module")
-def shown(built: object) -> Iterator[Showcase]:
-    """An instance of this file's own: what is done here stays."""
-    with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:
-        with arrange(dev.ready()) as showcase:
-            yield showcase
+from harness.showcase import Showcase
 
 
 def state_of(shown: Showcase, job: str) -> str:

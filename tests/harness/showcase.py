@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
@@ -49,9 +50,10 @@ class Showcase:
 
 
 def arrange(dev: Dev) -> Showcase:
-    """Fills a fresh instance; no worker and no ticks run in it, so that it stays as it is."""
+    """Fills a new project of an instance; no worker and no ticks run in it, so that it stays as it is."""
     about = dev.about
-    shown = Showcase(dev, dev.client(), dev.url, about["project_id"], about["admin_email"], about["admin_password"])
+    project, api = _project(dev)
+    shown = Showcase(dev, api, dev.url, project, about["admin_email"], about["admin_password"])
     for name in ("billing", "reports", "hostile"):
         shown.ask("POST", "/v1/queues", {"name": name})
     shown.ask("POST", "/v1/queues/reports/pause")
@@ -82,6 +84,26 @@ def arrange(dev: Dev) -> Showcase:
     shown.operation = shown.ask("POST", "/v1/operations", {"action": "cancel", "filter": {"queue": "billing"}, "dry_run": True})["id"]
     shown.tick()
     return shown
+
+
+def _project(dev: Dev) -> tuple[str, httpx.Client]:
+    """A project as the owner makes it, and a client with a key to all of it."""
+    with httpx.Client(base_url=dev.url, timeout=40) as owner:
+        who = {"email": dev.about["admin_email"], "password": dev.about["admin_password"]}
+        owner.headers["authorization"] = f"Bearer {_of(owner.post('/v1/auth/login', json=who))['access_token']}"
+        organization = _of(owner.get("/v1/me"))["organizations"][0]["id"]
+        made = owner.post("/v1/projects", json={"name": f"harbour {uuid4().hex[:4]}", "org_id": organization})
+        project = str(_of(made)["id"])
+        scopes = ["enqueue", "work", "read", "operate", "admin"]
+        key = _of(owner.post(f"/v1/projects/{project}/api-keys", json={"name": "showcase", "scopes": scopes}))
+    client = dev.client()
+    client.headers["authorization"] = f"Bearer {key['api_key']}"
+    return project, client
+
+
+def _of(answer: httpx.Response) -> Any:
+    assert answer.is_success, f"{answer.status_code} {answer.text[:500]}"
+    return answer.json()
 
 
 def _ended(shown: Showcase) -> None:

@@ -100,7 +100,7 @@ export function Shell({ me, children }: { me: Me; children: ComponentChildren })
           </div>
         </div>
       </div>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} data-place={location.hash}>
         <Reach />
         {children}
       </main>
