@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections import deque
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -10,6 +11,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from tidemill.store.migrate import migrate
+
+# `drop database` sleeps 100 ms when it meets a backend that is just ending, so a database rests until its backends are gone.
+RESTING = 4
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Databases:
         self._template = template
         self._conn = _admin(template.dsn)
         self._names = (f"{template.name}_{worker}_{number}" for number in itertools.count(1))
+        self._resting: deque[str] = deque()
 
     def clone(self) -> str:
         """Connection URL of a new migrated database."""
@@ -55,12 +60,20 @@ class Databases:
         return self._make("template0")
 
     def drop(self, dsn: str) -> None:
-        """Drop it, with whoever is still connected."""
-        _drop(self._conn, str(conninfo_to_dict(dsn)["dbname"]))
+        """Send home whoever is still connected, and drop it a few databases later."""
+        name = str(conninfo_to_dict(dsn)["dbname"])
+        self._conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+        self._resting.append(name)
+        self._drop_down_to(RESTING)
 
     def close(self) -> None:
-        """End the connection that all this went over."""
+        """Drop the rest, and end the connection that all this went over."""
+        self._drop_down_to(0)
         self._conn.close()
+
+    def _drop_down_to(self, resting: int) -> None:
+        while len(self._resting) > resting:
+            _drop(self._conn, self._resting.popleft())
 
     def _make(self, source: str) -> str:
         name = next(self._names)
