@@ -80,6 +80,19 @@ def test_an_undo_reads_its_own_blocks(crowded: str) -> None:
     assert plan.blocks <= 60 * BATCH
 
 
+def test_the_undo_of_a_discard_reads_its_batch_and_not_all_that_is_left(crowded: str) -> None:
+    with connect(crowded) as conn, conn.transaction(force_rollback=True):
+        how = {"project_id": crowd.PROJECT, "operation_id": crowd.WORKER, "now": None}
+        dead = [row[0] for row in conn.execute("select id::text from tidemill.jobs where phase = 'dead_letter' order by id")]
+        row = conn.execute("select now()").fetchone()
+        crowd.explain(conn, "transitions/discard_dead_many", {**how, "job_ids": dead, "since": row and row[0], "by": None})
+        walked = crowd.explain(conn, "operations/affected", {"id": crowd.WORKER, "after": dead[10], "limit": BATCH})
+        opened = crowd.explain(conn, "transitions/reopen_dead_many", {**how, "job_ids": dead[:BATCH]})
+    assert walked.most_rows <= 2 * BATCH
+    assert opened.most_rows <= COUNT
+    assert opened.blocks <= 60 * BATCH
+
+
 def test_the_walk_over_a_phase_looks_at_what_it_was_asked_to(crowded: str) -> None:
     with connect(crowded) as conn:
         params = {**ANYTHING, "project_id": crowd.PROJECT, "phase": "dead_letter", "descending": False, "after": None, "limit": BATCH}

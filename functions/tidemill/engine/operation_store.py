@@ -30,7 +30,7 @@ class OperationStore(SettleStore, OperateStore, Protocol):
     """Plans, and sets of jobs moved at once. Jobs that somebody else holds are left out of the answers, never waited for."""
 
     def bounded(self) -> AbstractContextManager[None]:
-        """A transaction that waits for no lock longer than 100 ms: Unavailable then, and nothing was done."""
+        """A transaction that waits at most 100 ms for a lock, from `take_operation` on: Unavailable then, and nothing was done."""
 
     def has_queue(self, project_id: str, name: str) -> bool:
         """True if the project has a queue of this name."""

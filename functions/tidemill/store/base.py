@@ -70,7 +70,7 @@ class Adapter:
     def _forget_keys(self, job_ids: list[str]) -> None:
         """After jobs were deleted in this transaction: no key may answer with one of them."""
         if job_ids:
-            self._conn.execute(sql("transitions/forget_keys"), {"job_ids": job_ids})
+            self._conn.execute(sql("transitions/forget_keys"), {"job_ids": array(job_ids)})
 
     def _rows(self, name: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return self._conn.execute(sql(name), params).fetchall()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidemill.domain.jobs import Deleted, Edit, Lease
 from tidemill.domain.transitions import State
-from tidemill.store.base import Adapter
+from tidemill.store.base import Adapter, array
 
 
 class Operates(Adapter):
@@ -67,7 +67,7 @@ class Operates(Adapter):
         return self._moved("edit", project_id, job_id, payload=edit.payload, tags=tags, schema_version=edit.schema_version, now=now)
 
     def delete(self, project_id: str, job_ids: Sequence[str]) -> list[Deleted]:
-        rows = self._rows("transitions/delete", {"project_id": project_id, "job_ids": list(job_ids)})
+        rows = self._rows("transitions/delete", {"project_id": project_id, "job_ids": array(job_ids)})
         self._forget_keys([row[0] for row in rows])
         return [Deleted(*row) for row in rows]
 

@@ -14,6 +14,7 @@ from tidemill.domain.errors import Unavailable
 from tidemill.domain.keys import compact_json
 from tidemill.domain.operations import Operation
 from tidemill.engine.operation_store import Outcome, PhaseCount
+from tidemill.store.base import array
 from tidemill.store.job_filters import REMEMBERED, filters_of, walk_of
 from tidemill.store.lists import Lists, Place
 from tidemill.store.statements import sql
@@ -29,7 +30,6 @@ class Operations(Lists):
     def bounded(self) -> Iterator[None]:
         try:
             with self.transaction():
-                self._conn.execute(sql("operations/bound_waits"), {"lock_ms": str(LOCK_MS)})
                 yield
         except (LockNotAvailable, DeadlockDetected) as error:
             raise Unavailable("somebody else holds these jobs at the moment: try again") from error
@@ -58,7 +58,7 @@ class Operations(Lists):
         return self._row("operations/end", {"id": operation_id, "status": status, "error": error, "now": now}) is not None
 
     def take_operation(self, skip: Sequence[str]) -> Operation | None:
-        row = self._row("operations/take", {"skip": list(skip)})
+        row = self._row("operations/take", {"skip": list(skip), "lock_ms": str(LOCK_MS)})
         return Operation(*row) if row else None
 
     def moved_operation(
@@ -110,13 +110,13 @@ class Operations(Lists):
         return self.matching(project_id, job_ids, filters_of(query))
 
     def unchanged(self, project_id: str, job_ids: Sequence[str], since: datetime) -> list[str]:
-        rows = self._rows("operations/unchanged", {"project_id": project_id, "job_ids": list(job_ids), "since": since})
+        rows = self._rows("operations/unchanged", {"project_id": project_id, "job_ids": array(job_ids), "since": since})
         return [row[0] for row in rows]
 
     def move_many(self, statement: str, job_ids: Sequence[str], values: Mapping[str, Any], *, now: datetime | None) -> list[Outcome]:
         if not job_ids:
             return []
-        rows = self._rows(f"transitions/{statement}", {**values, "job_ids": list(job_ids), "now": now})
+        rows = self._rows(f"transitions/{statement}", {**values, "job_ids": array(job_ids), "now": now})
         return list({row[0]: Outcome(*row) for row in rows}.values())  # of two rows for one job the last counts
 
     def prune_operations(self, kept_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:

@@ -9,8 +9,7 @@ with found as materialized (
 ), resolved as (
     update tidemill.dead_letter_queue d
     set resolved = true, resolved_at = coalesce(%(now)s::timestamptz, statement_timestamp()), resolved_by = %(by)s::uuid, resolution_action = 'discard'
-    from found f
-    where d.job_id = f.id and not f.is_later and not d.resolved
+    where d.job_id = any(array(select f.id from found f where not f.is_later)) and not d.resolved
     returning d.job_id
 ), noted as (
     insert into tidemill.operation_jobs (operation_id, job_id, was, at)

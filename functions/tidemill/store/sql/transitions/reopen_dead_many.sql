@@ -2,8 +2,10 @@
 -- Rows: job_id, 'moved', 0 of each whose job is still dead of that death. Locks: jobs (by id, share) -> dead_letter_queue.
 with found as materialized (
     select j.id, j.finalized_at
-    from tidemill.operation_jobs a join tidemill.jobs j on j.id = a.job_id
-    where a.operation_id = %(operation_id)s::uuid and a.job_id = any(%(job_ids)s::uuid[]) and a.was = 'dead_letter'
+    from tidemill.jobs j
+    where j.id = any(array(
+        select a.job_id from tidemill.operation_jobs a
+        where a.operation_id = %(operation_id)s::uuid and a.job_id = any(%(job_ids)s::uuid[]) and a.was = 'dead_letter'))
       and j.project_id = %(project_id)s::uuid and j.phase = 'dead_letter'
     order by j.id for share of j
 ), opened as (

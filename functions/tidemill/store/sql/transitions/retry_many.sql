@@ -2,6 +2,7 @@
 -- Parameters: project_id uuid; job_ids uuid[] (sorted); since timestamptz; by uuid or null; now timestamptz or null.
 -- Rows: job_id, outcome (later: it died after that | unique_conflict | queue_closed), 0 of each that was dead and that nobody else held; then (job_id, moved, traits) of
 -- those that moved, which is what counts for them. A union, no join: of two lists that the planner takes for one row it would compare every pair.
+-- Arrays, no joins: one walk along an index instead of a descent for each job, whatever the statistics say.
 -- Locks: jobs (by id, skip locked) -> unique_holds (by key) -> entries (insert) -> dead_letter_queue.
 with dead as materialized (
     select j.id, j.unique_key, j.unique_window in ('pending', 'running') as is_keyed,
@@ -26,8 +27,7 @@ with dead as materialized (
     update tidemill.jobs j
     set phase = 'moving', attempt_count = 0, crash_count = 0, final_reason = null, finalized_at = null, retention_until = null,
         run_at = coalesce(%(now)s::timestamptz, statement_timestamp()), updated_at = coalesce(%(now)s::timestamptz, statement_timestamp())
-    from ready r
-    where j.id = r.id and j.phase = 'dead_letter'
+    where j.id = any(array(select r.id from ready r)) and j.phase = 'dead_letter'
     returning j.*, tidemill.job_traits(j) as traits
 ), news as (
     insert into tidemill.lane_news (queue_id, job_id, run_at)
@@ -44,9 +44,8 @@ with dead as materialized (
     where not exists (select 1 from tidemill.queue_levels l where l.queue_id = m.queue_id and l.priority = m.priority)
 ), resolved as (
     update tidemill.dead_letter_queue d
-    set resolved = true, resolved_at = m.updated_at, resolved_by = %(by)s::uuid, resolution_action = 'retry'
-    from moved m
-    where d.job_id = m.id and not d.resolved
+    set resolved = true, resolved_at = coalesce(%(now)s::timestamptz, statement_timestamp()), resolved_by = %(by)s::uuid, resolution_action = 'retry'
+    where d.job_id = any(array(select m.id from moved m)) and not d.resolved
 )
 select d.id::text, coalesce(d.bar, 'unique_conflict') as outcome, 0::smallint as traits from dead d
 union all
