@@ -1,11 +1,14 @@
-"""Lambda on EventBridge, and behind POST /v1/tick: scheduler passes. Loads neither pydantic nor a router."""
+"""Lambda on EventBridge, and behind POST /v1/tick: scheduler passes. Also asked by the courier for calls of webhooks.
+
+Loads neither pydantic nor a router.
+"""
 
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
 import tidemill.store.postgres  # noqa: F401 - loaded while the environment starts, not by the first pass
-from tidemill.http import routes
+from tidemill.http import couriers, routes
 from tidemill.http.dispatch import Dispatcher
 from tidemill.http.request import Request
 from tidemill.http.ticks import RESERVE_MS, passed
@@ -15,10 +18,12 @@ dispatcher = Dispatcher(log=logger)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """To EventBridge: what the phases of its passes did. To a gateway: its response."""
+    """To EventBridge: what the phases of its passes did. To a gateway: its response. To the courier: the calls to make."""
     if "requestContext" in event:
         request = Request.of(event, context)
         return dispatcher.run(request, routes.at(request.path).get(request.method), {})
+    if "courier" in event:
+        return couriers.served(dispatcher.database, event["courier"])
     budget_ms = min(dispatcher.settings.tick_budget_ms, context.get_remaining_time_in_millis() - RESERVE_MS)
     report = passed(dispatcher.database, budget_ms, dispatcher.settings.stage)
     logger.info("tick", extra={**report, "request_id": getattr(context, "aws_request_id", "")})

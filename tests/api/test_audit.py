@@ -135,6 +135,10 @@ RECIPES: dict[str, Recipe] = {
     "POST /v1/quarantine/{fingerprint}/discard": lambda g: (f"{quarantined(g)}/discard", None),
     "PATCH /v1/projects/{id}": lambda g: (f"/v1/projects/{g.project_id}", {"name": "renamed"}),
     "POST /v1/api-keys/{id}/rotate": lambda g: (f"{new_key(g)}/rotate", None),
+    "PUT /v1/webhook": lambda _: ("/v1/webhook", {"url": "https://example.com/whisper"}),
+    "DELETE /v1/webhook": lambda g: (put(g, "/v1/webhook", {"url": "https://example.com/whisper"}), None),
+    "POST /v1/webhook/rotate": lambda g: (f"{put(g, '/v1/webhook', {'url': 'https://example.com/whisper'})}/rotate", None),
+    "POST /v1/webhook/test": lambda g: (f"{put(g, '/v1/webhook', {'url': 'https://example.com/whisper'})}/test", None),
     "POST /v1/tick": lambda _: ("/v1/tick", None),
 }
 """A call of each audited route that changes something: its path and body, once what it needs is there."""

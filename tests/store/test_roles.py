@@ -19,6 +19,9 @@ OF_ACCOUNTS = {
     "audit_log",
     "projects",
     "schema_migrations",
+    "webhooks",
+    "webhook_secrets",
+    "webhook_deliveries",
 }
 
 

@@ -40,8 +40,8 @@ class DeadLetterStore(OperateStore, Protocol):
 class ErrorGroupStore(Transactions, Protocol):
     """What adding up kinds of errors needs."""
 
-    def fold_errors(self, limit: int) -> int:
-        """How many rows of news were added to their kinds."""
+    def fold_errors(self, limit: int, *, now: datetime | None = None) -> int:
+        """How many rows of news were added to their kinds, and to what webhooks are to tell."""
 
     def prune_errors(self, hours_ms: int, groups_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:
         """(hours, kinds) removed."""
@@ -84,6 +84,6 @@ def resolve(
 
 def fold(store: ErrorGroupStore, *, limit: int, now: datetime | None = None) -> Mapping[str, int]:
     """Adds up to `limit` rows of news to their kinds of errors and forgets what is too old to be shown."""
-    folded = store.fold_errors(limit)
+    folded = store.fold_errors(limit, now=now)
     hours, groups = store.prune_errors(HOURS_KEPT_MS, GROUPS_KEPT_MS, limit, now=now)
     return {"folded": folded, "hours": hours, "groups": groups}

@@ -25,6 +25,8 @@ from tidemill.engine.quarantine import sweep as sweep_quarantine
 from tidemill.engine.quarantine_store import QuarantineStore
 from tidemill.engine.reap import reap
 from tidemill.engine.schedule_store import ScheduleStore
+from tidemill.engine.webhook_store import WebhookStore
+from tidemill.engine.webhooks import tell as tell_webhooks
 from tidemill.ports import Rolls, SweepStore
 
 BATCH = 500
@@ -43,6 +45,7 @@ class TickStore(
     NumberStore,
     OperationStore,
     QuarantineStore,
+    WebhookStore,
     Protocol,
 ):
     """All that a pass touches."""
@@ -75,6 +78,7 @@ def _passed(store: TickStore, roll: Rolls, clock: Clock, deadline: float, now: d
         ("batches", lambda: cancelling(store, limit=10, roll=roll, now=now), "members"),
         ("operations", Bulk(store, clock=clock, now=now).step, "more"),
         ("errors", lambda: fold(store, limit=BATCH, now=now), "folded"),
+        ("webhooks", lambda: tell_webhooks(store, limit=BATCH, now=now), "more"),
         ("relane", lambda: relane(store, limit=BATCH, now=now), "more"),
         ("fold", folding.step, "more"),
         ("sample", lambda: sample(store, now=now), "more"),

@@ -190,6 +190,12 @@ TABLE: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/schedules/{name}/trigger", "admin", (O, A), "schedules:trigger"),
     Route("GET", "/v1/schedules/{name}/events", "admin", (R, O, A), "schedules:events"),
     Route("GET", "/v1/schedules/{name}/preview", "admin", (R, O, A), "schedules:preview"),
+    Route("GET", "/v1/webhook", "admin", (R, O, A), "webhooks:show"),
+    Route("PUT", "/v1/webhook", "admin", (A,), "webhooks:put"),
+    Route("DELETE", "/v1/webhook", "admin", (A,), "webhooks:delete"),
+    Route("POST", "/v1/webhook/rotate", "admin", (A,), "webhooks:rotate"),
+    Route("POST", "/v1/webhook/test", "admin", (O, A), "webhooks:test"),
+    Route("GET", "/v1/webhook/deliveries", "admin", (R, O, A), "webhooks:list_deliveries"),
     Route("POST", "/v1/tick", "scheduler", (A,), "ticks:tick"),
 )
 

@@ -75,8 +75,8 @@ class DeadLetters(Reads):
     def note_dead_letter(self, dead_letter_id: str, note: str) -> None:
         self._conn.execute(sql("dead_letters/note"), {"id": dead_letter_id, "note": note})
 
-    def fold_errors(self, limit: int) -> int:
-        row = self._row("scheduler/fold_errors", {"limit": limit})
+    def fold_errors(self, limit: int, *, now: datetime | None = None) -> int:
+        row = self._row("scheduler/fold_errors", {"limit": limit, "now": now})
         return int(row[0]) if row else 0
 
     def prune_errors(self, hours_ms: int, groups_ms: int, limit: int, *, now: datetime | None) -> tuple[int, int]:

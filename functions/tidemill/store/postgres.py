@@ -27,6 +27,7 @@ from tidemill.store.simulates import Simulates
 from tidemill.store.snapshots import Snapshots
 from tidemill.store.stats import Stats
 from tidemill.store.sweeps import Sweeps
+from tidemill.store.webhooks import Webhooks
 
 
 class PostgresStore(
@@ -55,5 +56,6 @@ class PostgresStore(
     Partitions,
     Simulates,
     Quarantines,
+    Webhooks,
 ):
     """Fulfils all of `ports` on a psycopg connection in autocommit. Raises psycopg.Error; store.faults translates."""

@@ -1,4 +1,4 @@
--- Publish: the figures of all projects, once a minute and to one pass only. Sums are of the whole minutes counted since the last time.
+-- Publish: the figures of all projects but the system's own, once a minute and to one pass only. Sums are of the whole minutes counted since the last time.
 -- Parameters: leases integer (of which no more are counted); workers integer; now timestamptz or null.
 -- Rows: one: queued, scheduled, running, oldest_queued_age_ms, dead, workers, slots, arrived, completed, failed, died, lag_ms; none if it is not time yet, or another
 -- pass has it. Locks: the counter state (skip locked).
@@ -15,6 +15,7 @@ with due as materialized (
            coalesce(sum(c.dead), 0) as dead
     from due d
     join tidemill.queue_counters c on c.minute >= coalesce(d.published_until, d.until - interval '1 minute') and c.minute < d.until
+        and c.queue_id <> tidemill.system_project() -- its only queue is called like it
 ), samples as (
     select coalesce(sum(s.queued) filter (where not q.is_paused), 0) as queued, coalesce(sum(s.scheduled), 0) as scheduled,
            coalesce(sum(s.dead), 0) as dead, coalesce(max(s.oldest_queued_age_ms) filter (where not q.is_paused), 0) as oldest
@@ -22,6 +23,7 @@ with due as materialized (
     cross join tidemill.queues q
     cross join lateral (
         select i.* from tidemill.queue_samples i where i.queue_id = q.id and i.at > d.now - interval '5 minutes' order by i.at desc limit 1) s
+    where q.project_id <> tidemill.system_project()
 )
 select s.queued::bigint, s.scheduled::bigint, (select count(*) from (select 1 from tidemill.job_leases l limit %(leases)s::integer) x) as running,
        s.oldest as oldest_queued_age_ms, s.dead::bigint, w.workers, w.slots,
