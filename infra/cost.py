@@ -17,6 +17,8 @@ ENDPOINTS = 3
 ZONES = 2
 TICK_SECS, CALL_SECS = 0.4, 0.02
 """How long a pass with nothing to do, and a call of the API, run (measured locally, doubled)."""
+COURIER_SECS, COURIER_MB = 0.1, 256
+"""A round with nothing to carry (guessed; not measured on AWS)."""
 LOG_BYTES = 700
 """A call's lines: access log and handler."""
 
@@ -59,6 +61,9 @@ def fixed(stage: Stage) -> dict[str, float]:
         minutes = p.HOURS * 60
         found["scheduler"] = minutes * (
             TICK_SECS * stage.memory_mb / 1024 * p.LAMBDA_GB_SECOND + (p.LAMBDA_MILLION + p.SCHEDULER_MILLION) / 1e6
+        )
+        found["courier"] = minutes * (  # itself, and the scheduler's function that it asks
+            COURIER_SECS * (COURIER_MB + stage.memory_mb) / 1024 * p.LAMBDA_GB_SECOND + (2 * p.LAMBDA_MILLION + p.SCHEDULER_MILLION) / 1e6
         )
     found["secrets"] = SECRETS * p.SECRET
     found["alarms, metrics, dashboard"] = ALARMS * p.ALARM + METRICS * p.METRIC + p.DASHBOARD

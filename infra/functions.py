@@ -70,12 +70,13 @@ SPECS = {
     "authorizer": Spec(timeout_secs=10),
     "scheduler": Spec(timeout_secs=58),
     "migrator": Spec(timeout_secs=840, memory_mb=512),
+    "courier": Spec(timeout_secs=58, memory_mb=256, in_vpc=False),
     "deploy": Spec(timeout_secs=900, memory_mb=256, in_vpc=False),
 }
 
 
 class Functions(Construct):
-    """`by_name`: enqueue, claims, admin, authorizer, scheduler, migrator, deploy."""
+    """`by_name`: enqueue, claims, admin, authorizer, scheduler, courier, migrator, deploy."""
 
     def __init__(self, scope: Construct, name: str, stage: Stage, network: Network, database: Database) -> None:
         super().__init__(scope, name)
@@ -109,7 +110,7 @@ class Functions(Construct):
         environment = {"TIDEMILL_STAGE": stage.name, "POWERTOOLS_SERVICE_NAME": name}
         if name == "migrator":
             environment |= {"TIDEMILL_DATABASE_URL": url(database.endpoint, None), "TIDEMILL_DATABASE_CA_FILE": CA_FILE}
-        elif name != "deploy":
+        elif spec.in_vpc:
             environment |= {
                 "TIDEMILL_DATABASE_URL": url(database.functions_endpoint, name),
                 "TIDEMILL_DATABASE_AUTH": "iam",

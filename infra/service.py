@@ -8,6 +8,7 @@ from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
 from infra.alarms import Alarms
+from infra.courier import Courier
 from infra.dashboard import Dashboard
 from infra.edge import Edge
 from infra.functions import Functions
@@ -30,6 +31,7 @@ class Service(Stack):
         http_api = HttpApi(self, "HttpApi", stage, functions, migrations.origin_digest)
         migrations.come_first(functions)
         Scheduler(self, "Scheduler", stage, functions.by_name["scheduler"])
+        Courier(self, "Courier", stage, functions)
         edge = Edge(self, "Edge", stage, http_api, migrations.origin, functions)
         worker = Worker(self, "Worker", stage, network, database)
         worker.service.node.add_dependency(migrations.resource)

@@ -1334,6 +1334,71 @@ CREATE FUNCTION tidemill.fingerprint(job_type text, payload jsonb) RETURNS bytea
     RETURN sha256(convert_to(((job_type || '
 '::text) || (payload)::text), 'UTF8'::name));
 
+CREATE FUNCTION tidemill.system_project() RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN '00000000-0000-7000-8000-000000000001'::uuid;
+
+CREATE TABLE tidemill.organizations (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    slug text NOT NULL,
+    settings jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT organizations_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+    CONSTRAINT organizations_slug_check CHECK ((slug ~ '^[a-z0-9][a-z0-9-]{0,62}$'::text))
+);
+
+CREATE TABLE tidemill.projects (
+    id uuid NOT NULL,
+    org_id uuid NOT NULL,
+    name text NOT NULL,
+    created_by uuid,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT projects_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+
+CREATE TABLE tidemill.queues (
+    id uuid NOT NULL,
+    project_id uuid NOT NULL,
+    name tidemill.name NOT NULL,
+    priority smallint DEFAULT 0 NOT NULL,
+    weight integer DEFAULT 1 NOT NULL,
+    max_concurrency integer,
+    on_saturated tidemill.saturation_rule DEFAULT 'queue'::tidemill.saturation_rule NOT NULL,
+    is_paused boolean DEFAULT false NOT NULL,
+    is_closed boolean DEFAULT false NOT NULL,
+    default_retry_policy_id uuid,
+    visibility_timeout_secs integer DEFAULT 60 NOT NULL,
+    max_unfinished_jobs bigint,
+    retention_completed_ms bigint DEFAULT 604800000 NOT NULL,
+    retention_cancelled_ms bigint DEFAULT 604800000 NOT NULL,
+    retention_dead_letter_ms bigint DEFAULT '2592000000'::bigint NOT NULL,
+    quarantine_after integer DEFAULT 3 NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT queues_max_concurrency_check CHECK (((max_concurrency >= 0) AND (max_concurrency <= 1000000))),
+    CONSTRAINT queues_max_unfinished_jobs_check CHECK ((max_unfinished_jobs >= 0)),
+    CONSTRAINT queues_quarantine_after_check CHECK (((quarantine_after >= 1) AND (quarantine_after <= 1000))),
+    CONSTRAINT queues_retention_cancelled_ms_check CHECK (((retention_cancelled_ms >= 0) AND (retention_cancelled_ms <= '315360000000'::bigint))),
+    CONSTRAINT queues_retention_completed_ms_check CHECK (((retention_completed_ms >= 0) AND (retention_completed_ms <= '315360000000'::bigint))),
+    CONSTRAINT queues_retention_dead_letter_ms_check CHECK (((retention_dead_letter_ms >= 0) AND (retention_dead_letter_ms <= '315360000000'::bigint))),
+    CONSTRAINT queues_visibility_timeout_secs_check CHECK (((visibility_timeout_secs >= 1) AND (visibility_timeout_secs <= 43200))),
+    CONSTRAINT queues_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
+);
+
+CREATE FUNCTION tidemill.found_system() RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    BEGIN ATOMIC
+ INSERT INTO tidemill.organizations (id, name, slug)
+   VALUES (tidemill.system_project(), 'tidemill itself'::text, 'x-tidemill-00000000-0000-7000-8000-000000000001'::text) ON CONFLICT DO NOTHING;
+ INSERT INTO tidemill.projects (id, org_id, name)
+   VALUES (tidemill.system_project(), tidemill.system_project(), 'tidemill itself'::text) ON CONFLICT DO NOTHING;
+ INSERT INTO tidemill.queues (id, project_id, name, visibility_timeout_secs, retention_completed_ms, retention_cancelled_ms, retention_dead_letter_ms)
+   VALUES (tidemill.system_project(), tidemill.system_project(), 'webhooks'::text, 60, 86400000, 86400000, 604800000) ON CONFLICT DO NOTHING;
+END;
+
 CREATE TABLE tidemill.lane_news (
     id bigint NOT NULL,
     queue_id uuid NOT NULL,
@@ -1658,6 +1723,21 @@ begin
     raise exception 'the parents kept moving' using errcode = 'serialization_failure';
 end $$;
 
+CREATE FUNCTION tidemill.note_broken_schedule() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+    insert into tidemill.webhook_news (project_id, event, key, waiting, due_at, first_at, last_at, about)
+    select new.project_id, 'schedule.broken', new.name || ' ' || extract(epoch from clock_timestamp()), 1,
+           clock_timestamp(), clock_timestamp(), clock_timestamp(),
+           jsonb_build_object('schedule', new.name, 'job_type', new.job_type, 'message', left(new.error, 500), 'next_run_at', new.next_run_at)
+    from tidemill.webhooks w
+    where w.project_id = new.project_id and not w.is_paused and 'schedule.broken' = any(w.events)
+    on conflict do nothing;
+    return null;
+end
+$$;
+
 CREATE FUNCTION tidemill.note_dead_letters() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1686,6 +1766,22 @@ begin
         where not b.resolved
         group by b.project_id, b.error_group, b.queue_id, b.job_type, date_trunc('hour', b.moved_at, 'UTC');
     end if;
+    return null;
+end
+$$;
+
+CREATE FUNCTION tidemill.note_quarantined() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+    insert into tidemill.webhook_news (project_id, event, key, waiting, due_at, first_at, last_at, about)
+    select new.project_id, 'fingerprint.quarantined', encode(new.fingerprint, 'hex') || ' ' || extract(epoch from new.quarantined_at), 1,
+           new.quarantined_at, new.quarantined_at, new.quarantined_at,
+           jsonb_build_object('fingerprint', encode(new.fingerprint, 'hex'), 'job_type', new.job_type, 'reason', new.reason,
+                              'losses', new.losses, 'exit_code', new.last_exit_code)
+    from tidemill.webhooks w
+    where w.project_id = new.project_id and not w.is_paused and 'fingerprint.quarantined' = any(w.events)
+    on conflict do nothing;
     return null;
 end
 $$;
@@ -2355,35 +2451,6 @@ CREATE FUNCTION tidemill.unfinished(p_queue_id uuid, p_limit bigint) RETURNS big
   LIMIT (unfinished.p_limit + 1)) x;
 END;
 
-CREATE TABLE tidemill.queues (
-    id uuid NOT NULL,
-    project_id uuid NOT NULL,
-    name tidemill.name NOT NULL,
-    priority smallint DEFAULT 0 NOT NULL,
-    weight integer DEFAULT 1 NOT NULL,
-    max_concurrency integer,
-    on_saturated tidemill.saturation_rule DEFAULT 'queue'::tidemill.saturation_rule NOT NULL,
-    is_paused boolean DEFAULT false NOT NULL,
-    is_closed boolean DEFAULT false NOT NULL,
-    default_retry_policy_id uuid,
-    visibility_timeout_secs integer DEFAULT 60 NOT NULL,
-    max_unfinished_jobs bigint,
-    retention_completed_ms bigint DEFAULT 604800000 NOT NULL,
-    retention_cancelled_ms bigint DEFAULT 604800000 NOT NULL,
-    retention_dead_letter_ms bigint DEFAULT '2592000000'::bigint NOT NULL,
-    quarantine_after integer DEFAULT 3 NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT queues_max_concurrency_check CHECK (((max_concurrency >= 0) AND (max_concurrency <= 1000000))),
-    CONSTRAINT queues_max_unfinished_jobs_check CHECK ((max_unfinished_jobs >= 0)),
-    CONSTRAINT queues_quarantine_after_check CHECK (((quarantine_after >= 1) AND (quarantine_after <= 1000))),
-    CONSTRAINT queues_retention_cancelled_ms_check CHECK (((retention_cancelled_ms >= 0) AND (retention_cancelled_ms <= '315360000000'::bigint))),
-    CONSTRAINT queues_retention_completed_ms_check CHECK (((retention_completed_ms >= 0) AND (retention_completed_ms <= '315360000000'::bigint))),
-    CONSTRAINT queues_retention_dead_letter_ms_check CHECK (((retention_dead_letter_ms >= 0) AND (retention_dead_letter_ms <= '315360000000'::bigint))),
-    CONSTRAINT queues_visibility_timeout_secs_check CHECK (((visibility_timeout_secs >= 1) AND (visibility_timeout_secs <= 43200))),
-    CONSTRAINT queues_weight_check CHECK (((weight >= 1) AND (weight <= 1000000)))
-);
-
 CREATE TABLE tidemill.retry_policies (
     id uuid NOT NULL,
     project_id uuid NOT NULL,
@@ -2811,26 +2878,6 @@ CREATE TABLE tidemill.organization_members (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
-CREATE TABLE tidemill.organizations (
-    id uuid NOT NULL,
-    name text NOT NULL,
-    slug text NOT NULL,
-    settings jsonb DEFAULT '{}'::jsonb NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT organizations_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
-    CONSTRAINT organizations_slug_check CHECK ((slug ~ '^[a-z0-9][a-z0-9-]{0,62}$'::text))
-);
-
-CREATE TABLE tidemill.projects (
-    id uuid NOT NULL,
-    org_id uuid NOT NULL,
-    name text NOT NULL,
-    created_by uuid,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT projects_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
-);
-
 CREATE TABLE tidemill.quarantine (
     project_id uuid NOT NULL,
     fingerprint bytea NOT NULL,
@@ -3045,6 +3092,68 @@ CREATE TABLE tidemill.users (
     CONSTRAINT users_password_hash_check CHECK ((length(password_hash) <= 512))
 );
 
+CREATE TABLE tidemill.webhook_deliveries (
+    id uuid NOT NULL,
+    project_id uuid NOT NULL,
+    event text NOT NULL,
+    things integer NOT NULL,
+    status text DEFAULT 'waiting'::text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    last_status integer,
+    last_error text,
+    created_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT webhook_deliveries_end CHECK (((status = 'waiting'::text) = (ended_at IS NULL))),
+    CONSTRAINT webhook_deliveries_event_check CHECK ((length(event) <= 50)),
+    CONSTRAINT webhook_deliveries_last_error_check CHECK ((length(last_error) <= 200)),
+    CONSTRAINT webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['waiting'::text, 'delivered'::text, 'failed'::text, 'dropped'::text])))
+);
+
+CREATE TABLE tidemill.webhook_news (
+    project_id uuid NOT NULL,
+    event text NOT NULL,
+    key text NOT NULL,
+    waiting bigint NOT NULL,
+    is_told boolean DEFAULT false NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    first_at timestamp with time zone NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    about jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT webhook_news_event_check CHECK ((length(event) <= 50)),
+    CONSTRAINT webhook_news_key_check CHECK ((length(key) <= 300))
+);
+
+CREATE TABLE tidemill.webhook_secrets (
+    id uuid NOT NULL,
+    project_id uuid NOT NULL,
+    secret bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ends_at timestamp with time zone,
+    CONSTRAINT webhook_secrets_secret_check CHECK (((length(secret) >= 24) AND (length(secret) <= 64)))
+);
+
+CREATE TABLE tidemill.webhooks (
+    project_id uuid NOT NULL,
+    url text NOT NULL,
+    events text[] NOT NULL,
+    queues text[],
+    is_paused boolean DEFAULT false NOT NULL,
+    failing_since timestamp with time zone,
+    failed_attempts integer DEFAULT 0 NOT NULL,
+    last_error text,
+    last_status integer,
+    last_failure_at timestamp with time zone,
+    last_success_at timestamp with time zone,
+    quiet_until timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT webhooks_events_check CHECK ((((cardinality(events) >= 1) AND (cardinality(events) <= 3)) AND (events <@ ARRAY['job.dead_letter'::text, 'fingerprint.quarantined'::text, 'schedule.broken'::text]))),
+    CONSTRAINT webhooks_failed_attempts_check CHECK ((failed_attempts >= 0)),
+    CONSTRAINT webhooks_last_error_check CHECK ((length(last_error) <= 200)),
+    CONSTRAINT webhooks_queues_check CHECK (((cardinality(queues) >= 1) AND (cardinality(queues) <= 50))),
+    CONSTRAINT webhooks_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2048)))
+);
+
 CREATE TABLE tidemill.worker_heartbeats (
     id bigint NOT NULL,
     worker_id uuid NOT NULL,
@@ -3254,6 +3363,18 @@ ALTER TABLE ONLY tidemill.users
 ALTER TABLE ONLY tidemill.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidemill.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidemill.webhook_news
+    ADD CONSTRAINT webhook_news_pkey PRIMARY KEY (project_id, event, key);
+
+ALTER TABLE ONLY tidemill.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidemill.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (project_id);
+
 ALTER TABLE ONLY tidemill.worker_heartbeats
     ADD CONSTRAINT worker_heartbeats_pkey PRIMARY KEY (id);
 
@@ -3414,6 +3535,20 @@ CREATE INDEX unique_holds_by_expiry ON tidemill.unique_holds USING btree (expire
 
 CREATE INDEX unique_holds_by_job ON tidemill.unique_holds USING btree (job_id);
 
+CREATE INDEX webhook_deliveries_by_project ON tidemill.webhook_deliveries USING btree (project_id, id);
+
+CREATE INDEX webhook_deliveries_over ON tidemill.webhook_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
+CREATE INDEX webhook_deliveries_waiting ON tidemill.webhook_deliveries USING btree (created_at) WHERE (status = 'waiting'::text);
+
+CREATE INDEX webhook_news_due ON tidemill.webhook_news USING btree (project_id, due_at) WHERE (waiting > 0);
+
+CREATE INDEX webhook_news_told ON tidemill.webhook_news USING btree (due_at) WHERE (waiting = 0);
+
+CREATE INDEX webhook_secrets_by_project ON tidemill.webhook_secrets USING btree (project_id);
+
+CREATE INDEX webhook_secrets_over ON tidemill.webhook_secrets USING btree (ends_at) WHERE (ends_at IS NOT NULL);
+
 CREATE INDEX worker_heartbeats_by_ts ON tidemill.worker_heartbeats USING btree (ts);
 
 CREATE INDEX worker_heartbeats_by_worker ON tidemill.worker_heartbeats USING btree (worker_id, ts);
@@ -3429,6 +3564,10 @@ CREATE TRIGGER dead_letters_gone AFTER DELETE ON tidemill.dead_letter_queue REFE
 CREATE TRIGGER dead_letters_resolved AFTER UPDATE ON tidemill.dead_letter_queue REFERENCING OLD TABLE AS before_rows NEW TABLE AS after_rows FOR EACH STATEMENT EXECUTE FUNCTION tidemill.note_dead_letters();
 
 CREATE TRIGGER project_fence BEFORE DELETE OR UPDATE ON tidemill.jobs FOR EACH ROW WHEN ((old.project_id <> (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid)) EXECUTE FUNCTION tidemill.refuse_foreign_job();
+
+CREATE TRIGGER quarantined AFTER UPDATE ON tidemill.quarantine FOR EACH ROW WHEN ((new.is_quarantined AND (NOT old.is_quarantined))) EXECUTE FUNCTION tidemill.note_quarantined();
+
+CREATE TRIGGER schedule_broken AFTER UPDATE ON tidemill.scheduled_jobs FOR EACH ROW WHEN (((new.error IS NOT NULL) AND (new.error IS DISTINCT FROM old.error))) EXECUTE FUNCTION tidemill.note_broken_schedule();
 
 ALTER TABLE ONLY tidemill.api_keys
     ADD CONSTRAINT api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
@@ -3495,6 +3634,18 @@ ALTER TABLE ONLY tidemill.scheduled_jobs
 
 ALTER TABLE ONLY tidemill.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES tidemill.users(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.webhook_deliveries
+    ADD CONSTRAINT webhook_deliveries_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.webhook_news
+    ADD CONSTRAINT webhook_news_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.webhook_secrets
+    ADD CONSTRAINT webhook_secrets_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.webhooks(project_id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY tidemill.webhooks
+    ADD CONSTRAINT webhooks_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY tidemill.workers
     ADD CONSTRAINT workers_project_id_fkey FOREIGN KEY (project_id) REFERENCES tidemill.projects(id) ON DELETE CASCADE;
@@ -3602,6 +3753,14 @@ CREATE POLICY open_to_grants ON tidemill.schedule_events USING (true);
 CREATE POLICY open_to_grants ON tidemill.scheduled_jobs USING (true);
 
 CREATE POLICY open_to_grants ON tidemill.unique_holds USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.webhook_deliveries USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.webhook_news USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.webhook_secrets USING (true);
+
+CREATE POLICY open_to_grants ON tidemill.webhooks USING (true);
 
 CREATE POLICY open_to_grants ON tidemill.worker_heartbeats USING (true);
 
@@ -3721,6 +3880,14 @@ CREATE POLICY project_fence ON tidemill.scheduled_jobs AS RESTRICTIVE TO tidemil
 
 CREATE POLICY project_fence ON tidemill.unique_holds AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
 
+CREATE POLICY project_fence ON tidemill.webhook_deliveries AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.webhook_news AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.webhook_secrets AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY project_fence ON tidemill.webhooks AS RESTRICTIVE TO tidemill_fenced USING ((project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")));
+
 CREATE POLICY project_fence ON tidemill.worker_heartbeats AS RESTRICTIVE TO tidemill_fenced USING ((worker_id IN ( SELECT o.id
    FROM tidemill.workers o
   WHERE (o.project_id = ( SELECT (NULLIF(current_setting('tidemill.project_id'::text, true), ''::text))::uuid AS "nullif")))));
@@ -3769,6 +3936,14 @@ CREATE POLICY signing_keys_of_cursors ON tidemill.signing_keys FOR SELECT TO tid
 
 ALTER TABLE tidemill.unique_holds ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE tidemill.webhook_deliveries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.webhook_news ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.webhook_secrets ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE tidemill.webhooks ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE tidemill.worker_heartbeats ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE tidemill.workers ENABLE ROW LEVEL SECURITY;
@@ -3784,6 +3959,26 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_lanes TO tidemill_jobs
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_levels TO tidemill_jobs;
 
+GRANT SELECT ON TABLE tidemill.organizations TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.organizations TO tidemill_admin;
+
+GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_enqueue;
+GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_claims;
+GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_scheduler;
+
+GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_enqueue;
+GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_claims;
+GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_scheduler;
+
+GRANT SELECT ON TABLE tidemill.projects TO tidemill_jobs;
+GRANT SELECT ON TABLE tidemill.projects TO tidemill_authorizer;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.projects TO tidemill_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queues TO tidemill_jobs;
+
+REVOKE ALL ON FUNCTION tidemill.found_system() FROM PUBLIC;
+GRANT ALL ON FUNCTION tidemill.found_system() TO tidemill_admin;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.lane_news TO tidemill_jobs;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_clocks TO tidemill_jobs;
@@ -3793,8 +3988,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_partitions TO tidemill
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.rate_classes TO tidemill_jobs;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_leases TO tidemill_jobs;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queues TO tidemill_jobs;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.retry_policies TO tidemill_jobs;
 
@@ -3860,21 +4053,6 @@ GRANT SELECT(user_id) ON TABLE tidemill.organization_members TO tidemill_schedul
 GRANT SELECT(role) ON TABLE tidemill.organization_members TO tidemill_enqueue;
 GRANT SELECT(role) ON TABLE tidemill.organization_members TO tidemill_claims;
 GRANT SELECT(role) ON TABLE tidemill.organization_members TO tidemill_scheduler;
-
-GRANT SELECT ON TABLE tidemill.organizations TO tidemill_authorizer;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.organizations TO tidemill_admin;
-
-GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_enqueue;
-GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_claims;
-GRANT SELECT(id) ON TABLE tidemill.organizations TO tidemill_scheduler;
-
-GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_enqueue;
-GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_claims;
-GRANT SELECT(settings) ON TABLE tidemill.organizations TO tidemill_scheduler;
-
-GRANT SELECT ON TABLE tidemill.projects TO tidemill_jobs;
-GRANT SELECT ON TABLE tidemill.projects TO tidemill_authorizer;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.projects TO tidemill_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.quarantine TO tidemill_jobs;
 
@@ -3943,6 +4121,36 @@ GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_authorizer;
 GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_enqueue;
 GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_claims;
 GRANT SELECT(is_active) ON TABLE tidemill.users TO tidemill_scheduler;
+
+GRANT SELECT,DELETE ON TABLE tidemill.webhook_deliveries TO tidemill_admin;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.webhook_deliveries TO tidemill_scheduler;
+
+GRANT SELECT,INSERT ON TABLE tidemill.webhook_news TO tidemill_jobs;
+GRANT DELETE ON TABLE tidemill.webhook_news TO tidemill_admin;
+GRANT DELETE,UPDATE ON TABLE tidemill.webhook_news TO tidemill_scheduler;
+
+GRANT INSERT,DELETE ON TABLE tidemill.webhook_secrets TO tidemill_admin;
+GRANT SELECT,DELETE ON TABLE tidemill.webhook_secrets TO tidemill_scheduler;
+
+GRANT SELECT(id) ON TABLE tidemill.webhook_secrets TO tidemill_admin;
+
+GRANT SELECT(project_id) ON TABLE tidemill.webhook_secrets TO tidemill_admin;
+
+GRANT SELECT(created_at) ON TABLE tidemill.webhook_secrets TO tidemill_admin;
+
+GRANT SELECT(ends_at),UPDATE(ends_at) ON TABLE tidemill.webhook_secrets TO tidemill_admin;
+GRANT UPDATE(ends_at) ON TABLE tidemill.webhook_secrets TO tidemill_scheduler;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.webhooks TO tidemill_admin;
+GRANT SELECT,UPDATE ON TABLE tidemill.webhooks TO tidemill_scheduler;
+
+GRANT SELECT(project_id) ON TABLE tidemill.webhooks TO tidemill_jobs;
+
+GRANT SELECT(events) ON TABLE tidemill.webhooks TO tidemill_jobs;
+
+GRANT SELECT(queues) ON TABLE tidemill.webhooks TO tidemill_jobs;
+
+GRANT SELECT(is_paused) ON TABLE tidemill.webhooks TO tidemill_jobs;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.worker_heartbeats TO tidemill_jobs;
 

@@ -46,8 +46,8 @@ def test_a_call_is_one_post_of_exactly_these_bytes(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize(("code", "error"), [
-    (204, None), (302, "it answered 302: redirects are not followed"), (400, "it answered 400"), (410, "it answered 410: it is gone for good"),
-    (500, "it answered 500"), (503, "it answered 503"),
+    (204, None), (302, "it answered 302: redirects are not followed"), (400, "it answered 400"),
+    (410, "it answered 410: it is gone for good"), (500, "it answered 500"), (503, "it answered 503"),
 ])  # fmt: skip
 def test_only_a_2xx_is_an_arrival(receiver: Receiver, code: int, error: str | None) -> None:
     receiver.answers = [status(code, b"" if code == 204 else b"secret words of the receiver", location=receiver.url, retry_after="7")]
@@ -109,8 +109,8 @@ def test_nobody_there_and_one_that_hangs_up(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("answers", [
-    ["127.0.0.1"], ["10.0.0.7"], ["169.254.169.254"], ["::1"], ["fd00::1"], ["::ffff:127.0.0.1"], ["64:ff9b::7f00:1"], ["100.64.0.1"], ["0.0.0.0"],
-    ["93.184.215.14", "192.168.0.1"],
+    ["127.0.0.1"], ["10.0.0.7"], ["169.254.169.254"], ["::1"], ["fd00::1"], ["::ffff:127.0.0.1"], ["64:ff9b::7f00:1"], ["100.64.0.1"],
+    ["0.0.0.0"], ["93.184.215.14", "192.168.0.1"],
 ])  # fmt: skip
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_name_that_leads_inside_is_refused_when_it_is_called(monkeypatch: pytest.MonkeyPatch, answers: list[str], is_local: bool) -> None:

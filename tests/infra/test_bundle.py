@@ -16,7 +16,7 @@ import pytest
 
 from infra import bundle
 
-HANDLERS = ["enqueue", "claims", "admin", "scheduler", "authorizer", "migrator", "deploy"]
+HANDLERS = ["enqueue", "claims", "admin", "scheduler", "authorizer", "migrator", "deploy", "courier"]
 MB = 1_000_000
 HEADERS = {"Aws-Request-Id": "r-1", "Invoked-Function-Arn": "arn:aws:lambda:x:0:function:f", "Trace-Id": "Root=1"}
 

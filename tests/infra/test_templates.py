@@ -16,7 +16,7 @@ from tidemill.local import page
 
 ALL = list(STAGES)
 SETTINGS = {"TIDEMILL_" + each.name.upper() for each in fields(Settings)}
-OTHERS = {"POWERTOOLS_SERVICE_NAME", "MASTER_SECRET", "FIRST_LOGIN_SECRET", "ORIGIN_SECRET", "MIGRATOR"}
+OTHERS = {"POWERTOOLS_SERVICE_NAME", "MASTER_SECRET", "FIRST_LOGIN_SECRET", "ORIGIN_SECRET", "MIGRATOR", "SCHEDULER"}
 SERVING = ("enqueue", "claims", "admin", "authorizer", "scheduler")
 STARS = {"ecr:GetAuthorizationToken"}
 """Actions that take no resource."""
@@ -109,13 +109,13 @@ def test_each_role_logs_in_as_itself_only(templates: Templates, name: str) -> No
 def test_lambdas_are_arm_short_and_logged_for_a_stated_time(templates: Templates, name: str) -> None:
     service = templates(name)["Service"]
     found = functions(service)
-    assert set(found) == {*SERVING, "migrator", "deploy"}
+    assert set(found) == {*SERVING, "migrator", "deploy", "courier"}
     for short, function in found.items():
         assert function["Architectures"] == ["arm64"]
         assert function["Runtime"] == "python3.13"
-        assert function["Timeout"] < 30 or short in ("scheduler", "migrator", "deploy")
+        assert function["Timeout"] < 30 or short in ("scheduler", "migrator", "deploy", "courier")
         assert "LogGroup" in function["LoggingConfig"]
-        assert ("VpcConfig" in function) is (short != "deploy")
+        assert ("VpcConfig" in function) is (short not in ("deploy", "courier"))
         assert ("ReservedConcurrentExecutions" in function) is (STAGES[name]["stage"] == "prod" and short in SERVING)
     for each in of_type(service, "AWS::Logs::LogGroup").values():
         assert each["RetentionInDays"] in (30, 90)

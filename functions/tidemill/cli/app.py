@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "operations": ("tidemill.cli.operations", "Retry, cancel, delete, discard or promote many jobs: plan, apply, undo"),
     "accounts": ("tidemill.cli.accounts", "Make the first owner; see and change members and projects"),
     "keys": ("tidemill.cli.keys", "List, create, rotate and revoke API keys"),
+    "webhook": ("tidemill.cli.webhook", "Have dead jobs told to a URL: show, set, rotate, test, delete"),
     "stats": ("tidemill.cli.stats", "Show the project, or one queue, in numbers"),
     "tick": ("tidemill.cli.tick", "Run one scheduler pass now"),
     "migrate": ("tidemill.cli.migrate", "Bring a database to the version of this code"),

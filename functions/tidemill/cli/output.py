@@ -16,6 +16,7 @@ COLOURS: Final = {
     "dead_letter": "red", "quarantined": "magenta", "cancelled": "dim",
     "stale": "red", "quiet": "yellow", "draining": "yellow", "stopped": "dim", "ok": "green", "warn": "yellow", "fail": "red",
     "planned": "blue", "applying": "cyan", "undoing": "cyan", "failed": "red", "aborted": "magenta", "undone": "dim",
+    "active": "green", "failing": "red", "paused": "yellow", "delivered": "green", "waiting": "blue", "dropped": "dim",
 }  # fmt: skip
 PLAIN_WIDTH: Final = 200
 

@@ -19,6 +19,7 @@ from tidemill.client.retry import Breaker, RetryRule
 from tidemill.client.schedules import ScheduleCalls
 from tidemill.client.stats import StatCalls
 from tidemill.client.transport import Call, Transport
+from tidemill.client.webhooks import WebhookCalls
 from tidemill.domain import limits
 from tidemill.domain.errors import OutOfRange
 from tidemill.observe import traces
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 KEY_PREFIX: Final = "auto:"
 
 
-class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls, StatCalls):
+class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls, StatCalls, WebhookCalls):
     """One project's queue. Thread-safe: share one among all threads; close it, or use it as a context manager.
 
     timeout: seconds for connecting and for each silence while reading. retries: further tries after the first, with

@@ -120,7 +120,7 @@ def _new_secret(store: PostgresStore, project_id: str) -> str:
 
 
 def _kept(row: Row) -> Row:
-    """What the audit log keeps: what was set, not how the calls went; of an address that may be a secret only what tells it from another."""
+    """What the audit log keeps: what was set; of the address, whose path may be a secret, only what tells it from another."""
     url = {"url": domain.shown_url(row["url"]), "url_digest": hashlib.sha256(row["url"].encode()).hexdigest()[:16]}
     return {name: row[name] for name in ("events", "queues", "is_paused")} | url
 

@@ -19,6 +19,7 @@ from typing import IO, Any, Final, TypeVar
 
 from tidemill.local import founding, postgres
 from tidemill.local.announce import Ready
+from tidemill.local.couriers import LocalCourier
 from tidemill.local.data_folder import LocalPostgresError
 from tidemill.local.demo_worker import DemoWorker
 from tidemill.local.gateway import Gateway
@@ -167,7 +168,7 @@ class Instance:
         except InvocationFailed as error:
             logger.error("%s", error)
         if self.options.ticks:
-            await Ticks(runtime).run()
+            await asyncio.gather(Ticks(runtime).run(), LocalCourier(runtime).run())
         await asyncio.get_running_loop().create_future()
 
     def _open_log(self, folder: Path) -> None:
