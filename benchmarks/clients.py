@@ -88,12 +88,28 @@ def _for(secs: float, per_call: int, call: Callable[[], object]) -> tuple[int, f
     return calls * per_call, begin, now
 
 
+def _insert_params(per_call: int) -> dict[str, Any]:
+    jobs = json.dumps([{"job_type": "bench.noop", "payload": {"i": i}} for i in range(per_call)])
+    return {"jobs": jobs, "project_id": PROJECT, "queue_id": QUEUE}
+
+
 def _insert(conns: Any, options: dict[str, Any]) -> tuple[int, float, float]:
     """The ceiling: one statement per call, prepared."""
     conn, per_call = conns(options["dsn"], prepared=True), options["per_call"]
-    params = {"jobs": json.dumps([{"job_type": "bench.noop", "payload": {"i": i}} for i in range(per_call)])}
-    params |= {"project_id": PROJECT, "queue_id": QUEUE}
+    params = _insert_params(per_call)
     return _for(options["secs"], per_call, lambda: conn.execute(statement("insert"), params).fetchall())
+
+
+def _insert_in_transaction(conns: Any, options: dict[str, Any]) -> tuple[int, float, float]:
+    """The ceiling of `_in_transaction`: the same statement as `_insert` in a transaction of the application."""
+    conn, per_call = conns(options["dsn"], prepared=True), options["per_call"]
+    params = _insert_params(per_call)
+
+    def call() -> None:
+        with conn.transaction():
+            conn.execute(statement("insert"), params).fetchall()
+
+    return _for(options["secs"], per_call, call)
 
 
 def _enqueue(conns: Any, options: dict[str, Any]) -> tuple[int, float, float]:
@@ -130,7 +146,14 @@ def _fused(conns: Any, options: dict[str, Any]) -> tuple[int, float, float]:
         params["since"] = max(row[2] for row in rows) - LAG
 
 
-_LOOPS: Final[dict[str, Loop]] = {"insert": _insert, "enqueue": _enqueue, "in_transaction": _in_transaction, "fused": _fused}
+_LOOPS: Final[dict[str, Loop]] = {
+    "insert": _insert,
+    "insert_in_transaction": _insert_in_transaction,
+    "enqueue": _enqueue,
+    "in_transaction": _in_transaction,
+    "fused": _fused,
+}
+_PREPARED: Final = frozenset({"insert", "insert_in_transaction", "fused"})
 
 
 def _serve(pipe: Any, barrier: Any) -> None:
@@ -151,7 +174,7 @@ def _serve(pipe: Any, barrier: Any) -> None:
             return
         try:
             if loop:
-                conns(options["dsn"], prepared=loop in ("insert", "fused"))
+                conns(options["dsn"], prepared=loop in _PREPARED)
             barrier.wait(60)
             pipe.send(_LOOPS[loop](conns, options) if loop else (0, 0.0, 0.0))
         except Exception as error:  # noqa: BLE001 - told to the parent, which ends the run

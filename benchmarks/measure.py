@@ -52,7 +52,7 @@ def enqueues(bases: Sequence[Base], clients: Clients, size: Size, say: Say) -> l
                     row.bare.append(clients.run("insert", count, **options))
                     if base is bases[0]:
                         inside.ours.append(clients.run("in_transaction", count, **options))
-                        inside.bare.append(row.bare[-1])
+                        inside.bare.append(clients.run("insert_in_transaction", count, **options))
             rows += [*_beside(list(made.values())), inside]
             say(f"enqueue, {per_call:,} per call, {count} clients: ratio {rows[-2].ratio:.2f}; {rows[-2].note}")
     return rows

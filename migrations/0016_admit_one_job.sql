@@ -126,3 +126,15 @@ exception
     end loop;
     raise exception 'a job is outside what the queue stores: %', sqlerrm using errcode = 'TM422';
 end $$;
+
+-- The same for a caller that must not lose its transaction to a refusal and would rather not pay for a savepoint: a refusal is one row with its SQLSTATE
+-- and message, and nothing is stored then.
+create function tidemill.enqueue_or_tell(project_id uuid, jobs jsonb)
+returns table ("index" integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, message text)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    return query select r."index", r.job_id, r.state, r.deduplicated, null::text, null::text from tidemill.enqueue(project_id, jobs) as r;
+exception when sqlstate 'TM422' or sqlstate 'TM409' or sqlstate 'TM429' then
+    return query select 0, null::uuid, null::tidemill.job_status, false, sqlstate, sqlerrm;
+end $$;

@@ -1054,6 +1054,16 @@ exception
     raise exception 'a job is outside what the queue stores: %', sqlerrm using errcode = 'TM422';
 end $_$;
 
+CREATE FUNCTION tidemill.enqueue_or_tell(project_id uuid, jobs jsonb) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, message text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+begin
+    return query select r."index", r.job_id, r.state, r.deduplicated, null::text, null::text from tidemill.enqueue(project_id, jobs) as r;
+exception when sqlstate 'TM422' or sqlstate 'TM409' or sqlstate 'TM429' then
+    return query select 0, null::uuid, null::tidemill.job_status, false, sqlstate, sqlerrm;
+end $$;
+
 CREATE FUNCTION tidemill.enqueue_results(p_project_id uuid, p_jobs jsonb, p_atomic boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, field text, message text)
     LANGUAGE plpgsql
     AS $_$

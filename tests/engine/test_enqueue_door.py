@@ -160,6 +160,50 @@ def test_a_rerun_carries_what_the_first_carried_but_its_keys(mill: Mill, payload
     assert (two["unique_key"], two["idempotency_key"]) == (None, None)
 
 
+FIELDS_OF_A_PLAIN_JOB: dict[str, Any] = {
+    "payload": {"user_id": "u1", "request_id": "r1"}, "schema_version": 2, "priority": -7,
+    "run_at": "2031-01-01T00:00:00+05:30", "delay_ms": None,
+    "max_attempts": 9, "timeout_ms": 5_000, "headers": {"a": "b"}, "tracestate": "t=1",
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+}  # fmt: skip
+MAY_DIFFER = ("id", "job_id", "created_at", "updated_at")
+
+
+@pytest.mark.parametrize("more", [{}, {"tags": ["a"]}], ids=["plain", "by the long way"])
+@pytest.mark.parametrize(
+    "job",
+    [{}, FIELDS_OF_A_PLAIN_JOB, {"delay_ms": 60_000, "payload": None}, {"priority": 3, "run_at": "1999-01-01T00:00:00Z"}],
+    ids=["nothing", "everything", "delayed", "overdue"],
+)
+def test_one_job_is_stored_as_one_of_many_is(mill: Mill, job: dict[str, Any], more: dict[str, Any]) -> None:
+    alone, (first, _) = mill.put(T0, **job, **more), mill.enqueue_all([{**job, **more}, {"job_type": "other"}], now=T0)
+    assert alone[2:] == first[2:]
+    assert alone.job_id is not None
+    assert first.job_id is not None
+    one, many = mill.stored(alone.job_id), mill.stored(first.job_id)
+    assert one.keys() == many.keys()
+    for table in one:
+        left, right = ([{k: v for k, v in row.items() if k not in MAY_DIFFER} for row in rows[table] or []] for rows in (one, many))
+        assert left == right, table
+    assert mill.misplaced() == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "update tidemill.queues set max_unfinished_jobs = 0",
+        "update tidemill.queues set is_closed = true",
+        "delete from tidemill.queues",
+    ],
+)
+def test_what_refuses_one_of_many_refuses_one_alone(mill: Mill, rule: str) -> None:
+    mill.conn.execute(rule.encode())
+    alone = mill.store.enqueue_one(mill.project_id, '{"job_type": "t"}', atomic=True, now=T0)
+    assert [alone] == mill.store.enqueue(mill.project_id, '[{"job_type": "t"}]', atomic=True, now=T0)
+    assert alone.code is not None
+    assert mill.count("jobs") == 0
+
+
 def test_an_atomic_call_lists_every_refused_job_and_a_loose_one_stores_the_rest(mill: Mill) -> None:
     jobs = [{}, {"queue": "nope"}, {"unique": {}}, {"retry_policy": "nope"}, {"unique": {}}]
     with pytest.raises(Invalid) as caught:

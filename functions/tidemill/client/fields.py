@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from tidemill.domain import keys, limits
 from tidemill.domain.errors import Fault, Invalid
+
+JSON_TYPES: Final = frozenset({str, int, bool, float, dict, list, type(None)})
+"""Of values that need no conversion."""
 
 
 class JobFields(TypedDict, total=False):
@@ -49,12 +52,23 @@ def job_object(job_type: str, payload: Any, fields: Mapping[str, Any]) -> dict[s
 
 def job_objects(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The JSON objects of many. Invalid names the first that is none, by its place."""
-    found = []
+    return encoded(jobs)[0]
+
+
+def encoded(jobs: Iterable[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """The JSON objects of many, and their array as JSON text, made in one go. Invalid as in `job_objects`."""
+    found: list[dict[str, Any]] = []
     for index, job in enumerate(jobs):
-        if not isinstance(job, Mapping):
+        if type(job) is not dict and not isinstance(job, Mapping):
             raise Invalid([Fault(("jobs", index), f"must be an object with at least job_type, not {type(job).__name__}")])
-        found.append(plain(job, at=("jobs", index)))
-    return found
+        found.append(dict(job) if JSON_TYPES.issuperset(map(type, job.values())) else _converted(job, at=("jobs", index)))
+    try:
+        return found, keys.compact_json(found)
+    except (TypeError, ValueError, RecursionError) as error:
+        for index, fields in enumerate(found):  # now one by one, to say where
+            for name, value in fields.items():
+                _check(name, value, ("jobs", index))
+        raise Invalid([Fault(("jobs",), f"is no JSON value: {error}")]) from None
 
 
 def plain(fields: Mapping[str, Any], *, at: tuple[str | int, ...] = ()) -> dict[str, Any]:
@@ -62,6 +76,13 @@ def plain(fields: Mapping[str, Any], *, at: tuple[str | int, ...] = ()) -> dict[
 
     Invalid names the field. Everything else about it is the API's to judge: it knows all the bounds.
     """
+    found = _converted(fields, at=at)
+    for name, value in found.items():
+        _check(name, value, at)
+    return found
+
+
+def _converted(fields: Mapping[str, Any], *, at: tuple[str | int, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in fields.items():
         match value:
@@ -72,7 +93,7 @@ def plain(fields: Mapping[str, Any], *, at: tuple[str | int, ...] = ()) -> dict[
             case tuple() if name in ("tags", "depends_on"):
                 found[name] = list(value)
             case _:
-                found[name] = _json(name, value, at)
+                found[name] = value
     return found
 
 
@@ -98,11 +119,15 @@ def chunks(jobs: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield list(jobs[start:])
 
 
-def _json(name: str, value: Any, at: tuple[str | int, ...]) -> Any:
+def fits(jobs: Sequence[dict[str, Any]], text: str) -> bool:
+    """True if `jobs`, whose JSON array is `text`, may go in one bulk call."""
+    return 0 < len(jobs) <= limits.BULK_JOBS and len(text.encode("utf-8", "surrogatepass")) <= limits.BULK_BYTES - 1_024
+
+
+def _check(name: str, value: Any, at: tuple[str | int, ...]) -> None:
     if type(value) in (str, int, bool):
-        return value
+        return
     try:
         keys.compact_json(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid([Fault((*at, name), f"is no JSON value: {error}")]) from None
-    return value

@@ -6,10 +6,10 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from tidemill.client.fields import chunks, job_objects
+from tidemill.client.fields import chunks, encoded, fits
 from tidemill.client.models import BulkItem
 from tidemill.domain import keys, limits, text
 from tidemill.domain.errors import Fault, IdempotencyConflict, Invalid, QueueFull, TidemillError
@@ -44,16 +44,16 @@ def enqueue_in_transaction(
     conn: a psycopg 3 connection, or a SQLAlchemy 2 connection or session. The jobs become visible, and claimable, when
     its transaction commits, and never exist if it rolls back. `jobs`: objects as for `POST /v1/jobs`, any number.
 
-    All or nothing, in a savepoint of its own: when Invalid, IdempotencyConflict or QueueFull is raised, none of the jobs is stored
-    and **your transaction is as it was before the call: still open, and yours to commit or to roll back**. Errors of the
-    driver come through unchanged; under REPEATABLE READ and SERIALIZABLE that may be a serialization failure (another
+    All or nothing: when Invalid, IdempotencyConflict or QueueFull is raised, none of the jobs is stored and **your transaction is as
+    it was before the call: still open, and yours to commit or to roll back**. Errors of the driver come through unchanged and end
+    the transaction as any failed statement does; under REPEATABLE READ and SERIALIZABLE that may be a serialization failure (another
     transaction has just taken the same key), which asks you to run the whole transaction again, as always there.
     NotInTransaction: nothing would tie the jobs to your writes.
 
     A key (idempotency or unique) stays locked until your transaction ends: others that enqueue the same key wait for it.
     """
-    objects = job_objects(jobs)
-    parts = [keys.compact_json(part) for part in chunks(objects)]
+    objects, whole = encoded(jobs)
+    parts = [whole] if fits(objects, whole) else [keys.compact_json(part) for part in chunks(objects)]
     if not all(text.storable(part) and "\\u0000" not in part for part in parts):
         _refuse_unstorable(objects)
     if hasattr(conn, "pgconn"):
@@ -64,7 +64,7 @@ def enqueue_in_transaction(
         raise TypeError(f"conn must be a psycopg 3 or SQLAlchemy 2 connection or session, not {type(conn).__name__}")
     rows: list[BulkItem] = []
     for row in run(conn, str(project_id), parts):
-        rows.append(BulkItem(len(rows), *row[1:]))
+        rows.append(BulkItem(len(rows), *row[1:4]))
     return rows
 
 
@@ -76,19 +76,24 @@ def _in_psycopg(conn: Any, project_id: str, parts: list[str]) -> list[tuple[Any,
         raise TypeError("an asynchronous connection: call tidemill.enqueue(project_id, jobs) in SQL yourself, or use a synchronous one")
     if conn.info.pipeline_status:
         raise TypeError("the connection is in pipeline mode: enqueue outside of the pipeline block, in the same transaction")
+    if conn.autocommit and conn.info.transaction_status is psycopg.pq.TransactionStatus.IDLE:
+        raise NotInTransaction
     cursor = psycopg.Cursor(conn, row_factory=tuple_row)  # whatever factories the application has set
+
+    def send(part: str) -> list[tuple[Any, ...]]:
+        return _told(cursor.execute(sql(STATEMENT), {"project_id": project_id, "jobs": part}, prepare=False).fetchall())
+
+    if len(parts) == 1:  # one statement undoes itself; a savepoint would be two round trips more
+        return send(parts[0])
     rows: list[tuple[Any, ...]] = []
-    try:
-        cursor.execute(f"savepoint {SAVEPOINT}")
-    except psycopg.Error as error:
-        _raise_ours(error)
+    cursor.execute(f"savepoint {SAVEPOINT}")
     try:
         for part in parts:
-            rows += cursor.execute(sql(STATEMENT), {"project_id": project_id, "jobs": part}, prepare=False).fetchall()
-    except psycopg.Error as error:
+            rows += send(part)
+    except (psycopg.Error, TidemillError):
         with suppress(psycopg.Error):  # the connection may be the very thing that failed
             cursor.execute(f"rollback to savepoint {SAVEPOINT}; release savepoint {SAVEPOINT}")
-        _raise_ours(error)
+        raise
     cursor.execute(f"release savepoint {SAVEPOINT}")
     return rows
 
@@ -104,34 +109,33 @@ def _in_sqlalchemy(conn: Any, project_id: str, parts: list[str]) -> list[tuple[A
     try:
         with connection.begin_nested():
             for part in parts:
-                rows += [tuple(row) for row in connection.execute(statement, {"project_id": project_id, "jobs": part})]
+                rows += _told([tuple(row) for row in connection.execute(statement, {"project_id": project_id, "jobs": part})])
     except sqlalchemy.exc.DBAPIError as error:
-        _raise_ours(error)
+        if NO_TRANSACTION in (getattr(error.orig, "sqlstate", None), getattr(error.orig, "pgcode", None)):
+            raise NotInTransaction from error
+        raise
     return rows
 
 
-def _raise_ours(error: BaseException) -> NoReturn:
-    """Raises what `error` means to the caller of tidemill.enqueue, or the error itself."""
-    driver = getattr(error, "orig", None) or error
-    match getattr(driver, "sqlstate", None) or getattr(driver, "pgcode", None):
-        case "TM422":
-            raise Invalid([_fault(driver)]) from error
+def _told(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The rows, or the error that the only one tells of."""
+    if not rows or rows[0][4] is None:
+        return rows
+    code, message = rows[0][4:6]
+    fault = _fault(message)
+    match code:
         case "TM409":
-            fault = _fault(driver)
-            raise IdempotencyConflict(f"jobs[{fault.loc[1]}].idempotency_key: {fault.msg}") from error
+            raise IdempotencyConflict(f"jobs[{fault.loc[1]}].idempotency_key: {fault.msg}")
         case "TM429":
-            raise QueueFull(_fault(driver).msg, retry_after_secs=limits.FULL_QUEUE_RETRY_SECS) from error
-        case "25P01":
-            raise NotInTransaction from error
+            raise QueueFull(fault.msg, retry_after_secs=limits.FULL_QUEUE_RETRY_SECS)
         case _:
-            raise error
+            raise Invalid([fault])
 
 
-def _fault(driver: Any) -> Fault:
+def _fault(message: str) -> Fault:
     """The place and the text of `jobs[3].queue: …`."""
-    primary = getattr(getattr(driver, "diag", None), "message_primary", None) or str(driver).partition("\n")[0]
-    found = re.fullmatch(r"jobs\[(\d+)\]\.([^:]*): (.*)", primary, re.DOTALL)
-    return Fault(("jobs", int(found[1]), found[2]), found[3]) if found else Fault(("jobs",), primary)
+    found = re.fullmatch(r"jobs\[(\d+)\]\.([^:]*): (.*)", message, re.DOTALL)
+    return Fault(("jobs", int(found[1]), found[2]), found[3]) if found else Fault(("jobs",), message)
 
 
 def _refuse_unstorable(objects: list[dict[str, Any]]) -> None:
