@@ -16,11 +16,12 @@ from rich.console import Console
 
 from benchmarks import measure, web
 from benchmarks.clients import clients
+from benchmarks.gates import gates_rows
 from benchmarks.operations import operations_rows
 from benchmarks.results import Row, show
 from benchmarks.rig import commit_ms, make_base, server
 
-SECTIONS = ("drain", "pick-up", "snapshot", "enqueue", "operations", "http")
+SECTIONS = ("drain", "pick-up", "snapshot", "enqueue", "operations", "gates", "http")
 
 
 def main() -> int:
@@ -57,6 +58,8 @@ def main() -> int:
             rows += measure.enqueues(bases, crowd, size, say)  # last of these: nobody drains what it leaves
         if "operations" in asked.only:
             rows += operations_rows(running, size, say)
+        if "gates" in asked.only:
+            rows += gates_rows(running, size, say)
         if "http" in asked.only:
             rows += web.requests(size, say)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"

@@ -53,22 +53,23 @@ def workers(base: Base, count: int) -> Iterator[list[int]]:
                 process.wait()
 
 
-def drain(base: Base, jobs: int, pids: Sequence[int] = ()) -> tuple[float, float]:
+def drain(base: Base, jobs: int, pids: Sequence[int] = (), make: Callable[[int], list[dict[str, Any]]] = bodies) -> tuple[float, float]:
     """Jobs per second from the first start to the last end of `jobs` no-op jobs, by the history of their attempts; and the
     processor time of the server and `pids` per job, in µs.
 
-    The queue is filled while it is paused; the last job is enqueued after it has been let go, so that it wakes all workers at once.
+    The queue is filled while it is paused, by calls of what `make` returns for a number of jobs; the last one is enqueued after it has been
+    let go, so that it wakes all workers at once.
     """
     base.pause(True)
     with connect(base.dsn) as conn, base.connection() as watch:
         store = PostgresStore(conn)
         _until(lambda: _scalar(watch, "select count(*) from tidemill.job_leases") == 0)
         for left in range(jobs - 1, 0, -1_000):
-            enqueue(store, PROJECT, bodies(min(1_000, left)))
+            enqueue(store, PROJECT, make(min(1_000, left)))
         since = _scalar(watch, "select clock_timestamp()")
         used = cpu.seconds([base.server_pid, *pids])
         base.pause(False)
-        enqueue(store, PROJECT, bodies(1))
+        enqueue(store, PROJECT, make(1))
         done = "select count(*) from tidemill.job_executions where queue_id = %s and status = 'completed' and finished_at >= %s"
         _until(lambda: _scalar(watch, done, QUEUE, since) >= jobs, pause=0.2)  # a count reads all that is done: seldom
         used = cpu.seconds([base.server_pid, *pids]) - used
