@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from benchmarks.measure import Say, Size
+from benchmarks.measure import Say
 from benchmarks.results import Row
 from benchmarks.rig import NAME, PROJECT, WORKER, Base, make_base
 from tidemill.domain.admission import RateClass, StandingLimit
@@ -16,6 +16,7 @@ from tidemill.engine import limits
 from tidemill.engine.claim import claim
 from tidemill.engine.enqueue import enqueue
 from tidemill.engine.quarantine import sweep
+from tidemill.engine.reap import reap
 from tidemill.local import postgres
 from tidemill.store.database import connect
 from tidemill.store.postgres import PostgresStore
@@ -34,41 +35,40 @@ def _put(store: PostgresStore, count: int, **spec: Any) -> None:
         enqueue(store, PROJECT, [{k: v.format(i=i) if isinstance(v, str) else v for k, v in job.items()} for i in numbers])
 
 
-def _saturated_key(store: PostgresStore) -> None:
+def _saturated_key(store: PostgresStore, _conn: Any) -> None:
     _put(store, BLOCKED, concurrency={"limit": 1, "key": "K"})
     assert len(_claim(store, NAME)) == 1
 
 
-def _empty_rate_class(store: PostgresStore) -> None:
+def _empty_rate_class(store: PostgresStore, _conn: Any) -> None:
     limits.put_rate_class(store, PROJECT, RateClass("r", 1, 86_400_000, 1))
     _put(store, BLOCKED, rate_class="r", weight=2, partition_key="p{i}")
     while _claim(store, NAME):  # a full bucket lets one in
         pass
 
 
-def _quarantined(store: PostgresStore) -> None:
-    store._conn.execute("update tidemill.queues set quarantine_after = 1")
+def _quarantined(store: PostgresStore, conn: Any) -> None:
+    conn.execute("update tidemill.queues set quarantine_after = 1")
     _put(store, BLOCKED)
-    (job,) = _claim(store, NAME, lease_ms=1_000)
-    store._conn.execute("update tidemill.job_leases set claimed_at = claimed_at - interval '1 day', lease_expires_at = now() - interval '1 s'")
-    from tidemill.engine.reap import reap
-
-    assert reap(store, limit=10, roll=lambda: 0.5).quarantined == 1, job.job_id
+    assert len(_claim(store, NAME)) == 1
+    conn.execute("update tidemill.job_leases set claimed_at = now() - interval '1 day', lease_expires_at = now() - interval '1 second'")
+    assert reap(store, limit=10, roll=lambda: 0.5).quarantined == 1
     while sweep(store)["more"]:
         pass
 
 
-def _paused_queue(store: PostgresStore) -> None:
-    store._conn.execute("insert into tidemill.queues (id, project_id, name, priority, is_paused) values (gen_random_uuid(), %s, 'paused', 9, true)", [PROJECT])
+def _paused_queue(store: PostgresStore, conn: Any) -> None:
+    made = "insert into tidemill.queues (id, project_id, name, priority, is_paused) values (gen_random_uuid(), %s, 'paused', 9, true)"
+    conn.execute(made, [PROJECT])
     _put(store, BLOCKED, queue="paused")
 
 
-def _full_type(store: PostgresStore) -> None:
+def _full_type(store: PostgresStore, _conn: Any) -> None:
     limits.put_limit(store, PROJECT, StandingLimit("l", 0, job_type="blocked"))
     _put(store, BLOCKED, partition_key="p{i}")
 
 
-KINDS: Final[dict[str, Callable[[PostgresStore], None]]] = {
+KINDS: Final[dict[str, Callable[[PostgresStore, Any], None]]] = {
     "a saturated key": _saturated_key,
     "an empty rate class, 1,000 partitions": _empty_rate_class,
     "a quarantined fingerprint": _quarantined,
@@ -77,7 +77,7 @@ KINDS: Final[dict[str, Callable[[PostgresStore], None]]] = {
 }
 
 
-def blocked_rows(running: postgres.Server, size: Size, say: Say) -> list[Row]:
+def blocked_rows(running: postgres.Server, say: Say) -> list[Row]:
     """Per kind of blocking: the time of a claim, beside that of one in a queue of the same gates with nobody in front."""
     rows = []
     for at, (what, block) in enumerate(KINDS.items()):
@@ -87,7 +87,7 @@ def blocked_rows(running: postgres.Server, size: Size, say: Say) -> list[Row]:
     return rows
 
 
-def _measured(base: Base, what: str, block: Callable[[PostgresStore], None]) -> Row:
+def _measured(base: Base, what: str, block: Callable[[PostgresStore, Any], None]) -> Row:
     row = Row("gates", f"a claim past {BLOCKED:,} jobs: {what}", "ms")
     with connect(base.dsn) as conn:
         store = PostgresStore(conn)
@@ -95,7 +95,7 @@ def _measured(base: Base, what: str, block: Callable[[PostgresStore], None]) -> 
         is_gated = what not in ("a quarantined fingerprint", "a paused queue beside")
         if is_gated:
             conn.execute("update tidemill.queues set max_concurrency = 100000 where name = %s", [EMPTY])
-        block(store)
+        block(store, conn)
         free = [{"job_type": "free", "priority": -5}] * (CLAIMS + 10)
         enqueue(store, PROJECT, [{**job, "queue": queue} for queue in (NAME, EMPTY) for job in free])
         conn.execute("analyze")
@@ -119,5 +119,5 @@ def _took_ms(store: PostgresStore, *queues: str) -> tuple[float, int]:
     return (time.perf_counter() - began) * 1_000, found
 
 
-def _claim(store: PostgresStore, *queues: str, lease_ms: int = 600_000) -> list[Any]:
-    return claim(store, ClaimRequest(PROJECT, WORKER, queues, 1, None, lease_ms, True))
+def _claim(store: PostgresStore, *queues: str) -> list[Any]:
+    return claim(store, ClaimRequest(PROJECT, WORKER, queues, 1, None, 600_000, True))

@@ -59,17 +59,19 @@ class _Claims:
         waits: list[float] = []
         try:
             for n in range(NEWCOMERS):
-                name = f"new{n}"
                 since = len(self._order)
-                _put(store, [name])
-                with self._more:
-                    assert self._more.wait_for(lambda name=name: name in self._order[since:], ANSWER_SECS), f"{name} was not claimed"  # type: ignore[misc]
-                    waits.append(self._order.index(name, since) - since + 1)
+                _put(store, [f"new{n}"])
+                waits.append(self._wait(f"new{n}", since))
         finally:
             self._over.set()
             for thread in threads:
                 thread.join()
         return waits
+
+    def _wait(self, name: str, since: int) -> float:
+        with self._more:
+            assert self._more.wait_for(lambda: name in self._order[since:], ANSWER_SECS), f"{name} was not claimed"
+            return self._order.index(name, since) - since + 1
 
     def _work(self) -> None:
         request: Any = ClaimRequest(PROJECT, WORKER, (NAME,), 1, None, 600_000, True)

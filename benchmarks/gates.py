@@ -23,7 +23,7 @@ Make = Callable[[int], list[dict[str, Any]]]
 
 def gates_rows(running: postgres.Server, size: Size, say: Say) -> list[Row]:
     """All rows of the section. Where another one says `bare loop`, here stands the ungated queue."""
-    return [*_drains(running, size, say), *blocked_rows(running, size, say), *flood_rows(running, size, say)]
+    return [*_drains(running, size, say), *blocked_rows(running, say), *flood_rows(running, size, say)]
 
 
 def _keyed(count: int) -> list[dict[str, Any]]:

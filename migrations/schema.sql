@@ -407,13 +407,13 @@ declare
     v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
     v_token_secs double precision;
     v_places tid[];
+    v_away bigint[];         -- limits that another claim counts at the moment
+    v_full bigint[];         -- lanes whose limit this round fills
     v_swept integer := 0;
     v_room integer := p_limit;
     v_max integer;
     v_rule tidemill.saturation_rule;
     v_clock double precision;
-    v_lane_no integer;
-    v_head timestamptz;
     v_empty smallint[] := '{}';
     v_row record;
     v_rate tidemill.rate_classes;
@@ -432,6 +432,7 @@ declare
     v_keys bigint[];
     v_limits integer[];
     v_locked boolean[];
+    v_lefts integer[];       -- places left of each lane's limit
     v_special boolean;
     v_limited boolean;
     v_turn double precision;
@@ -442,6 +443,7 @@ declare
     v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
     if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
+        return next;  -- another claim is at this queue
         return;
     end if;
     -- who sets a limit holds this table until what runs is counted (store/sql/limits/hold_claims.sql): what is read from here on is as of after that
@@ -509,6 +511,9 @@ begin
                    j.concurrency_limit, j.rate_class, j.sticky_worker, n.run_at, n.run_at <= v_now, n.run_at
             from rows from (unnest(v_jobs), unnest(v_times)) as n (job_id, run_at)
             cross join lateral (select i.* from tidemill.jobs i where i.id = n.job_id and i.queue_id = p_queue_id and i.lane > 0 limit 1) j
+            -- what would change nothing is left out here: a conflict that does nothing locks, and writes, the row all the same
+            where (select o.due_at <= n.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
+                   where o.queue_id = p_queue_id and o.lane = j.lane and o.priority = j.priority limit 1) is not true
             order by j.lane, j.priority, n.run_at
             on conflict (queue_id, lane, priority) do update
             set due_at = least(l.due_at, excluded.due_at),
@@ -530,27 +535,27 @@ begin
     for v_row in
         update tidemill.queue_lanes l
         set is_ready = l.due_at <= v_now, look_at = l.due_at, blocked_by = null, blocked_since = null
-        where (l.queue_id, l.lane, l.priority) in (
-            (select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+        where l.ctid = any(array(  -- by place: nobody else moves them under the queue's lock
+            (select w.ctid from tidemill.queue_lanes w
              where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
              order by w.look_at limit 500)
-            union
-            (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
+            union all
+            (select w.ctid from unnest(v_keys) as k (key)
              cross join lateral (
-                 select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
+                 select o.ctid from tidemill.queue_lanes o
                  where o.limit_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key' limit 100) w)
-            union
+            union all
             -- a type's lanes wait in line: those that were woken in vain go to its end
-            (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
+            (select w.ctid from unnest(v_keys) as k (key)
              cross join lateral (
-                 select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
+                 select o.ctid from tidemill.queue_lanes o
                  where o.type_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key'
                  order by o.blocked_since limit 2 * p_limit + 10) w)
-            union
-            (select o.queue_id, o.lane, o.priority from unnest(v_lanes, v_levels) as n (lane, priority)
+            union all
+            (select o.ctid from unnest(v_lanes, v_levels) as n (lane, priority)
              cross join lateral (
-                 select r.queue_id, r.lane, r.priority from tidemill.queue_lanes r
-                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class') o))
+                 select r.ctid from tidemill.queue_lanes r
+                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class' limit 1) o)))
         returning l.partition_key, l.is_ready
     loop
         if v_row.is_ready then
@@ -597,31 +602,31 @@ begin
             group by s.partition_key
         ), offered as (
             -- each partition's best lanes, as many as it may take jobs; a lane of many gives as many as evens out
-            select s.partition_key, s.turn, c.lane, c.priority, c.limit_key, c.concurrency_limit, c.special, c.nth,
-                   least(c.per_lane, s.n - (c.nth - 1) * c.per_lane) as n
-            from slots s
-            cross join lateral (
-                select o.*, row_number() over (order by o.priority desc, o.due_at, o.lane)::integer as nth,
-                       ceil(s.n::numeric / count(*) over ())::integer as per_lane
-                from (
-                    (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                            l.rate_class is not null or l.job_type = any(v_types) as special
-                     from tidemill.queue_lanes l
-                     where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
-                       and (p_job_types is null or l.job_type = any(p_job_types))
-                       and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
-                     order by l.priority desc, l.due_at, l.lane limit s.n)
-                    union all
-                    (select 0::bigint, v.priority, h.run_at, null, null, false
-                     from tidemill.queue_levels v
-                     cross join lateral (
-                         select e.run_at from tidemill.job_queue_entries e
-                         where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
-                         order by e.run_at limit 1) h
-                     where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
-                     order by v.priority desc limit 1)
-                ) o
-                order by o.priority desc, o.due_at, o.lane limit s.n
+            select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
+            from (
+                select s.partition_key, s.turn, s.n as most, o.lane, o.priority, o.limit_key, o.concurrency_limit, o.special,
+                       row_number() over (partition by s.partition_key order by o.priority desc, o.due_at, o.lane)::integer as nth,
+                       ceil(s.n::numeric / count(*) over (partition by s.partition_key))::integer as per_lane
+                from slots s
+                cross join lateral (
+                    select a.* from (
+                        (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
+                                l.rate_class is not null or l.job_type = any(v_types) as special
+                         from tidemill.queue_lanes l
+                         where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
+                           and (p_job_types is null or l.job_type = any(p_job_types))
+                           and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
+                         order by l.priority desc, l.due_at, l.lane limit s.n)
+                        union all
+                        (select 0::bigint, v.priority, h.run_at, null, null, false
+                         from tidemill.queue_levels v
+                         cross join lateral (
+                             select e.run_at from tidemill.job_queue_entries e
+                             where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+                             order by e.run_at limit 1) h
+                         where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
+                         order by v.priority desc limit 1)) a
+                    order by a.priority desc, a.due_at, a.lane limit s.n) o
             ) c
         ), chosen as (
             select f.*, row_number() over (partition by f.limit_key order by f.turn, f.nth) as of_limit from offered f where f.n > 0
@@ -636,32 +641,40 @@ begin
 
         -- partitions whose turn it is but which have nothing to give leave the circle until something readies them again
         update tidemill.queue_partitions p set is_ready = false
-        where (p.queue_id, p.partition_key) in (
-            select i.queue_id, i.partition_key from (
-                select o.queue_id, o.partition_key from tidemill.queue_partitions o
+        where p.ctid = any(array(
+            select i.ctid from (
+                select o.ctid, o.partition_key from tidemill.queue_partitions o
                 where o.queue_id = p_queue_id and o.is_ready
-                order by o.virtual_finish, o.partition_key limit least(v_room, 500)) n
-            join tidemill.queue_partitions i on i.queue_id = n.queue_id and i.partition_key = n.partition_key
-            where not exists (select 1 from tidemill.queue_lanes l
-                              where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready)
-              and not (i.partition_key = any(coalesce(v_parts, '{}'))));
+                order by o.virtual_finish, o.partition_key limit least(v_room, 500)) i
+            -- one look-up by key for each, in the order of the index that has it: `not exists` may read all lanes for each of them
+            where case when (select l.lane from tidemill.queue_lanes l
+                             where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
+                             order by l.priority desc, l.due_at, l.lane limit 1) is null
+                       then not (i.partition_key = any(coalesce(v_parts, '{}'))) else false end));
         exit when v_lanes is null and not found;
         continue when v_lanes is null;
 
         -- limits over all queues: lock first, count in the next statement, whose snapshot is younger than the lock
         if v_limited then
             v_locked := array(select v_keys[i] is null or pg_try_advisory_xact_lock(v_keys[i]) from generate_subscripts(v_lanes, 1) as i order by i);
-            v_wants := array(
-                select case when v_keys[i] is null then v_wants[i] when not v_locked[i] then 0
-                            else greatest(0, least(v_wants[i], v_limits[i] - (
-                                select count(*) from (select 1 from tidemill.job_leases l where l.limit_key = v_keys[i] limit v_limits[i]) x)::integer)) end
+            v_lefts := array(
+                select case when v_locked[i] then greatest(0, v_limits[i] - (
+                                select count(*) from (select 1 from tidemill.job_leases l where l.limit_key = v_keys[i] limit v_limits[i]) x)::integer)
+                            else 0 end
                 from generate_subscripts(v_lanes, 1) as i order by i);
+            v_wants := array(
+                select case when v_keys[i] is null then v_wants[i] else least(v_wants[i], v_lefts[i]) end
+                from generate_subscripts(v_lanes, 1) as i order by i);
+            v_away := array(select v_keys[i] from generate_subscripts(v_lanes, 1) as i where not v_locked[i]);
             update tidemill.queue_lanes l
             set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
-                look_at = v_now + case when b.locked then interval '5 seconds' * (0.8 + 0.4 * random()) else interval '5 milliseconds' end
-            from (select v_lanes[i] as lane, v_levels[i] as priority, v_locked[i] as locked
-                  from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_wants[i] = 0) b
-            where l.queue_id = p_queue_id and l.lane = b.lane and l.priority = b.priority;
+                look_at = v_now + case when l.limit_key = any(v_away) then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end
+            where l.ctid = any(array(
+                select o.ctid from generate_subscripts(v_lanes, 1) as i
+                cross join lateral (
+                    select r.ctid from tidemill.queue_lanes r
+                    where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
+                where v_keys[i] is not null and v_wants[i] = 0));
         end if;
 
         -- standing limits of a job type and rate classes: lane by lane
@@ -672,7 +685,9 @@ begin
         for v_row in
             select i, l.rate_class, l.job_type
             from generate_subscripts(v_lanes, 1) as i
-            join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = v_lanes[i] and l.priority = v_levels[i]
+            cross join lateral (
+                select o.rate_class, o.job_type from tidemill.queue_lanes o
+                where o.queue_id = p_queue_id and o.lane = v_lanes[i] and o.priority = v_levels[i] limit 1) l
             where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.job_type = any(v_types))
             order by i
         loop
@@ -769,14 +784,16 @@ begin
                 type_key = case when l.job_type = any(v_shut) then tidemill.type_key(v_queue.project_id, l.job_type) end
             where l.ctid = any(v_places);
             update tidemill.queue_partitions p set is_ready = false
-            where (p.queue_id, p.partition_key) in (
-                select i.queue_id, i.partition_key from (
-                    select o.queue_id, o.partition_key from tidemill.queue_partitions o
+            where p.ctid = any(array(
+                select i.ctid from (
+                    select o.ctid, o.partition_key from tidemill.queue_partitions o
                     where o.queue_id = p_queue_id and o.is_ready
                     order by o.virtual_finish, o.partition_key limit 1000) i
-                where i.partition_key <> '' and not (i.partition_key = any(v_parts))
-                  and not exists (select 1 from tidemill.queue_lanes l
-                                  where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready));
+                where i.partition_key <> ''
+                  and case when (select l.lane from tidemill.queue_lanes l
+                                 where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
+                                 order by l.priority desc, l.due_at, l.lane limit 1) is null
+                           then not (i.partition_key = any(v_parts)) else false end));
         end if;
 
         -- take
@@ -813,21 +830,29 @@ begin
                        case when l.job_type = any(v_types) then tidemill.type_key(v_queue.project_id, l.job_type) end
                 from taken t
                 cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
-                left join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = t.lane and l.priority = t.priority
+                -- one look-up by key for each: a join may read all lanes for each of them
+                left join lateral (
+                    select o.limit_key, o.partition_key, o.job_type from tidemill.queue_lanes o
+                    where o.queue_id = p_queue_id and o.lane = t.lane and o.priority = t.priority limit 1) l on true
                 where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
-                returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at
+                returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at, partition_key, weight
             ), begun as (
                 delete from tidemill.unique_holds h
                 where p_start and (h.project_id, h.kind, h.key) in (
                     select u.project_id, u.kind, u.key from taken t
                     join tidemill.unique_holds u on u.job_id = t.job_id and u.kind = 'unique'
                     where t.traits & 2 <> 0 order by u.key for update of u)
+            ), charges as materialized (
+                select array_agg(c.partition_key order by c.partition_key collate "C") as keys, array_agg(c.cost order by c.partition_key collate "C") as costs
+                from (select coalesce(l.partition_key, '') as partition_key, sum(coalesce(l.weight, 1))::double precision as cost from leased l group by 1) c
             ), charged as (
                 update tidemill.queue_partitions p
-                set virtual_finish = p.virtual_finish + c.cost / p.weight, served_at = v_now
-                from (select w.partition_key, sum(coalesce(t.weight, 1))::double precision as cost
-                      from taken t join want w on w.lane = t.lane and w.priority = t.priority group by w.partition_key) c
-                where p.queue_id = p_queue_id and p.partition_key = c.partition_key
+                set virtual_finish = p.virtual_finish + (select c.costs[width_bucket(p.partition_key collate "C", c.keys)] from charges c) / p.weight, served_at = v_now
+                where p.ctid = any(array(
+                    select o.ctid from charges c
+                    cross join unnest(c.keys) as k (key)
+                    cross join lateral (
+                        select i.ctid from tidemill.queue_partitions i where i.queue_id = p_queue_id and i.partition_key = k.key limit 1) o))
             )
             select l.* from leased l
         loop
@@ -838,19 +863,30 @@ begin
         end loop;
         v_room := v_room - v_taken;
 
-        -- What the lanes look like after that (an entry that is committed later brings its own news). Lane by lane: in one statement
-        -- a planner without statistics walks every lane of the queue for it, a thousand times over.
-        for v_lane_no in select i from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0 and v_lanes[i] <> 0 loop
-            select e.run_at into v_head from tidemill.job_queue_entries e
-            where e.queue_id = p_queue_id and e.lane = v_lanes[v_lane_no] and e.priority = v_levels[v_lane_no]
-            order by e.run_at limit 1;
-            if found then
-                update tidemill.queue_lanes l set due_at = v_head, is_ready = v_head <= v_now, look_at = v_head
-                where l.queue_id = p_queue_id and l.lane = v_lanes[v_lane_no] and l.priority = v_levels[v_lane_no];
-            else
-                delete from tidemill.queue_lanes l where l.queue_id = p_queue_id and l.lane = v_lanes[v_lane_no] and l.priority = v_levels[v_lane_no];
-            end if;
-        end loop;
+        -- What the lanes look like after that (an entry that is committed later brings its own news). Those that the round has filled to their limit
+        -- wait for one of these leases to end. By place and key by key, because a join may read all lanes for each of them.
+        v_full := case when v_limited and v_taken = (select sum(w.n) from unnest(v_wants) as w (n)) then array(
+            select v_lanes[i] from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_lefts[i] = v_wants[i] and v_wants[i] > 0)
+            else '{}' end;
+        v_places := array(
+            select o.ctid from generate_subscripts(v_lanes, 1) as i
+            cross join lateral (
+                select r.ctid from tidemill.queue_lanes r
+                where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
+            where v_wants[i] > 0 and v_lanes[i] <> 0);
+        delete from tidemill.queue_lanes l
+        where l.ctid = any(v_places)
+          and (select e.run_at from tidemill.job_queue_entries e
+               where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1) is null;
+        update tidemill.queue_lanes l
+        set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
+            select h.run_at, h.run_at <= v_now and not h.is_full,
+                   case when h.is_full then greatest(h.run_at, v_now + interval '5 seconds' * (0.8 + 0.4 * random())) else h.run_at end,
+                   case when h.is_full then 'concurrency_key' end, case when h.is_full then v_now end
+            from (select coalesce((select e.run_at from tidemill.job_queue_entries e
+                                   where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1), v_now) as run_at,
+                         l.lane = any(v_full) as is_full offset 0) h)
+        where l.ctid = any(v_places);
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
@@ -942,12 +978,34 @@ CREATE TABLE tidemill.jobs (
 )
 WITH (fillfactor='95', autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.1');
 
+CREATE TABLE tidemill.lane_news (
+    id bigint NOT NULL,
+    queue_id uuid NOT NULL,
+    job_id uuid,
+    run_at timestamp with time zone,
+    limit_key bigint,
+    lane bigint,
+    priority smallint
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
+
 CREATE FUNCTION tidemill.drop_entries(p_ids uuid[]) RETURNS void
     LANGUAGE sql
     BEGIN ATOMIC
- DELETE FROM tidemill.job_queue_entries e
-    USING tidemill.jobs j
-   WHERE ((j.id = ANY (drop_entries.p_ids)) AND (e.queue_id = j.queue_id) AND (e.lane = j.lane) AND (e.priority = j.priority) AND (e.run_at = j.run_at) AND (e.job_id = j.id));
+ WITH gone AS (
+          DELETE FROM tidemill.job_queue_entries e
+            USING tidemill.jobs j
+           WHERE ((j.id = ANY (drop_entries.p_ids)) AND (e.queue_id = j.queue_id) AND (e.lane = j.lane) AND (e.priority = j.priority) AND (e.run_at = j.run_at) AND (e.job_id = j.id))
+           RETURNING e.queue_id,
+             e.lane,
+             e.priority
+         )
+  INSERT INTO tidemill.lane_news (queue_id, lane, priority, run_at)  SELECT DISTINCT g.queue_id,
+             g.lane,
+             g.priority,
+             statement_timestamp() AS statement_timestamp
+            FROM gone g
+           WHERE (g.lane <> 0);
 END;
 
 CREATE TABLE tidemill.queue_lanes (
@@ -1409,17 +1467,6 @@ CREATE FUNCTION tidemill.found_system() RETURNS void
    VALUES (tidemill.system_project(), tidemill.system_project(), 'webhooks'::text, 60, 86400000, 86400000, 604800000) ON CONFLICT DO NOTHING;
 END;
 
-CREATE TABLE tidemill.lane_news (
-    id bigint NOT NULL,
-    queue_id uuid NOT NULL,
-    job_id uuid,
-    run_at timestamp with time zone,
-    limit_key bigint,
-    lane bigint,
-    priority smallint
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
-
 CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) RETURNS bigint
     LANGUAGE sql
     BEGIN ATOMIC
@@ -1831,7 +1878,11 @@ CREATE FUNCTION tidemill.ready_partitions(p_queue_id uuid, p_partitions text[]) 
                     FROM tidemill.queue_clocks c
                    WHERE (c.queue_id = ready_partitions.p_queue_id)), (0)::double precision) AS "coalesce",
              true
-            FROM unnest(ready_partitions.p_partitions) n(name) ON CONFLICT(queue_id, partition_key) DO UPDATE SET is_ready = true, virtual_finish = GREATEST(p.virtual_finish, excluded.virtual_finish)
+            FROM unnest(ready_partitions.p_partitions) n(name)
+           WHERE (( SELECT o.is_ready
+                    FROM tidemill.queue_partitions o
+                   WHERE ((o.queue_id = ready_partitions.p_queue_id) AND (o.partition_key = n.name))
+                  LIMIT 1) IS NOT TRUE) ON CONFLICT(queue_id, partition_key) DO UPDATE SET is_ready = true, virtual_finish = GREATEST(p.virtual_finish, excluded.virtual_finish)
    WHERE (NOT p.is_ready);
 END;
 
@@ -2009,6 +2060,7 @@ CREATE FUNCTION tidemill.stop_oldest(p_queue_id uuid, p_type_key bigint, p_waiti
 declare
     v_asked bigint;
     v_job uuid;
+    v_worker uuid;
 begin
     if p_type_key is null then
         select count(*) into v_asked from (
@@ -2024,7 +2076,10 @@ begin
         order by l.priority, l.claimed_at limit 1 for update skip locked;
     end if;
     if v_asked < p_waiting and v_job is not null then
-        update tidemill.job_leases l set cancel_requested_at = p_now where l.job_id = v_job;
+        update tidemill.job_leases l set cancel_requested_at = p_now where l.job_id = v_job returning l.worker_id into v_worker;
+        if v_worker is not null then
+            perform pg_notify('tidemill_word_' || replace(v_worker::text, '-', ''), '');
+        end if;
     end if;
 end $$;
 
@@ -3505,8 +3560,6 @@ CREATE INDEX queue_hours_by_hour ON tidemill.queue_hours USING btree (hour);
 
 CREATE INDEX queue_lanes_by_limit ON tidemill.queue_lanes USING btree (limit_key) WHERE (limit_key IS NOT NULL);
 
-CREATE INDEX queue_lanes_by_look ON tidemill.queue_lanes USING btree (look_at);
-
 CREATE INDEX queue_lanes_by_rate ON tidemill.queue_lanes USING btree (rate_class) WHERE (blocked_by = 'rate_class'::text);
 
 CREATE INDEX queue_lanes_by_type ON tidemill.queue_lanes USING btree (type_key, blocked_since) WHERE (type_key IS NOT NULL);
@@ -3514,6 +3567,8 @@ CREATE INDEX queue_lanes_by_type ON tidemill.queue_lanes USING btree (type_key, 
 CREATE INDEX queue_lanes_ready ON tidemill.queue_lanes USING btree (queue_id, partition_key, priority DESC, due_at, lane) WHERE is_ready;
 
 CREATE INDEX queue_lanes_sticky ON tidemill.queue_lanes USING btree (queue_id) WHERE (sticky_worker IS NOT NULL);
+
+CREATE INDEX queue_lanes_to_look ON tidemill.queue_lanes USING btree (look_at) WHERE (NOT is_ready);
 
 CREATE INDEX queue_lanes_waiting ON tidemill.queue_lanes USING btree (queue_id, look_at) WHERE (NOT is_ready);
 
@@ -3965,6 +4020,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.job_queue_entries TO tidemil
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.jobs TO tidemill_jobs;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.lane_news TO tidemill_jobs;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_lanes TO tidemill_jobs;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_levels TO tidemill_jobs;
@@ -3988,8 +4045,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queues TO tidemill_jobs;
 
 REVOKE ALL ON FUNCTION tidemill.found_system() FROM PUBLIC;
 GRANT ALL ON FUNCTION tidemill.found_system() TO tidemill_admin;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.lane_news TO tidemill_jobs;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_clocks TO tidemill_jobs;
 

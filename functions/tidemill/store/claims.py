@@ -21,8 +21,11 @@ class Claims(Adapter):
     def __init__(self, conn: Connection[Any]) -> None:
         super().__init__(conn)
         self.watermarks = Watermarks()
+        self.met_others = False
+        """Whether the last claim left a queue to another claim that was at it: there may be something soon."""
 
     def claim(self, request: ClaimRequest, *, now: datetime | None) -> list[ClaimedJob]:
+        self.met_others = False
         jobs, rest = self._claim_plain(request, request.queues, request.limit, now)
         for queue_id, name, gated in rest:
             room = request.limit - len(jobs)
@@ -72,7 +75,8 @@ class Claims(Adapter):
 
     def _claim_gated(self, request: ClaimRequest, queue_id: str, limit: int, now: datetime | None) -> list[ClaimedJob]:
         rows = self._rows("transitions/claim_gated", {**_params(request, limit, now), "queue_id": queue_id})
-        return [ClaimedJob._make(row[:-1]) for row in rows]
+        self.met_others |= any(row[0] is None for row in rows)
+        return [ClaimedJob._make(row[:-1]) for row in rows if row[0] is not None]
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
         row = self._row("transitions/start", {"job_id": lease.job_id, "lease_token": lease.lease_token, "now": now})

@@ -14,7 +14,7 @@ with levels as materialized (
     ) d
     union all
     (select l.queue_id from tidemill.queue_lanes l
-     where l.look_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
+     where not l.is_ready and l.look_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
        and l.look_at > greatest(%(since)s::timestamptz, coalesce(%(now)s::timestamptz, statement_timestamp()) - interval '90 seconds')
      limit %(limit)s::integer)
     limit %(limit)s::integer

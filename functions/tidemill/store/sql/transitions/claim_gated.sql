@@ -1,6 +1,7 @@
--- Claim from one gated queue, through every gate (migration 0007, tidemill.claim_gated). Parameters: queue_id, worker_id uuid; limit integer;
+-- Claim from one gated queue, through every gate (migration 0017, tidemill.claim_gated). Parameters: queue_id, worker_id uuid; limit integer;
+--   job_types text[] or null; lease_ms bigint or null; start boolean; now timestamptz or null.
 -- (The jobs are read by a lateral limit 1: an index look-up per row, whatever the planner expects of the function.)
---   job_types text[] or null; lease_ms bigint or null; start boolean; now timestamptz or null. Rows: the columns of claim.sql.
+-- Rows: the columns of claim.sql; one with job_id null if another claim is at the queue.
 select c.job_id::text, c.lease_token::text, j.job_type::text, q.name::text as queue, j.payload::text, j.schema_version, j.headers::text,
        c.attempt,
        coalesce(j.max_attempts_override,
@@ -10,6 +11,6 @@ select c.job_id::text, c.lease_token::text, j.job_type::text, q.name::text as qu
        q.id::text, c.priority, c.run_at, 1::bigint as place
 from tidemill.claim_gated(%(queue_id)s::uuid, %(worker_id)s::uuid, %(limit)s::integer, %(job_types)s::text[], %(lease_ms)s::bigint,
                           %(start)s::boolean, %(now)s::timestamptz) as c
-cross join lateral (select b.* from tidemill.jobs b where b.id = c.job_id limit 1) j
+left join lateral (select b.* from tidemill.jobs b where b.id = c.job_id limit 1) j on true
 join tidemill.queues q on q.id = %(queue_id)s::uuid
 left join tidemill.retry_policies p on p.id = coalesce(j.retry_policy_id, q.default_retry_policy_id)
