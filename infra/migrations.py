@@ -19,10 +19,11 @@ class Migrations(Construct):
 
     def __init__(self, scope: Construct, name: str, stage: Stage, database: Database, functions: Functions) -> None:
         super().__init__(scope, name)
+        self.first_login_name = f"tidemill/{stage.name}/first-login"
         self.first_login = secretsmanager.Secret(
             self,
             "FirstLogin",
-            secret_name=f"tidemill/{stage.name}/first-login",
+            secret_name=self.first_login_name,
             description="email, password and API key of the first owner",
             generate_secret_string=secretsmanager.SecretStringGenerator(
                 secret_string_template=f'{{"email": "{stage.owner_email}"}}',

@@ -41,6 +41,6 @@ class Service(Stack):
         CfnOutput(
             self,
             "FirstLogin",
-            value=migrations.first_login.secret_name,
+            value=migrations.first_login_name,
             description="secret with the first owner's email, password and API key",
         )
