@@ -24,6 +24,7 @@ def main(arguments: list[str]) -> int:
             return 0
         context: dict[str, Any] = json.loads((Path(__file__).parents[1] / "cdk.json").read_text(encoding="utf-8"))["context"]
         context |= dict(word.split("=", 1) for word in arguments[1:])
+        context["aws:cdk:disable-asset-staging"] = True  # templates are asked for: assets stay where they are
         budget.check(read(context.get("stages"), given(context)))  # before the CDK is loaded, which takes seconds
         from infra import app
 

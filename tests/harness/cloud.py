@@ -46,7 +46,7 @@ class Cloud:
             self.port: int = free.getsockname()[1]
         environment = {
             "PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), "PYTHONPATH": str(brought),
-            "PYTHONDONTWRITEBYTECODE": "1", "BIND_HOST": HOST, "GATEWAY_PORT": str(self.port), "MINISTACK_HOST": HOST,
+            "BIND_HOST": HOST, "GATEWAY_PORT": str(self.port), "MINISTACK_HOST": HOST,
             "MINISTACK_REGION": REGION, "MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_EXECUTOR": "local", "LAMBDA_ACCOUNT_CONCURRENCY": "10",
             "MINISTACK_WORKER_THREADS": "16", "LOG_LEVEL": "WARNING",
         }  # fmt: skip

@@ -12,6 +12,7 @@ from infra import app as infra_app  # noqa: E402
 
 if __name__ == "__main__":
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    context["aws:cdk:disable-asset-staging"] = True  # as scripts/synth does
     for name, given in json.loads(sys.argv[2]).items():
         began = time.process_time()
         infra_app.main(str(Path(sys.argv[1]) / name), {**context, **given})
