@@ -1,6 +1,6 @@
 -- One job comes in by one function that answers in one value. A call with one job is the commonest one, and the server spends more on the start
--- of its statements than on its two rows: a statement that names no table is read and planned in a quarter of the time, and a plain job asks
--- all that concerns its queue in one look.
+-- of its statements than on its two rows: a select of one value is read and planned in less than half the time of one that takes columns from a
+-- function, and a plain job asks all that concerns its queue in one look.
 
 -- Rings up to four of the workers that sleep on a queue, and no longer counts them as asleep.
 create function tidemill.ring_sleepers(p_queue_id uuid) returns void
