@@ -12,6 +12,7 @@ import { Batches, BatchScreen } from "./screens/batches.tsx";
 import { DeadLetters } from "./screens/dead-letters.tsx";
 import { JobScreen } from "./screens/job.tsx";
 import { Jobs } from "./screens/jobs.tsx";
+import { Limits } from "./screens/limits.tsx";
 import { Keys } from "./screens/keys.tsx";
 import { Operations, OperationScreen } from "./screens/operations.tsx";
 import { Overview } from "./screens/overview.tsx";
@@ -20,6 +21,7 @@ import { QuarantineScreen } from "./screens/quarantine.tsx";
 import { QueueScreen } from "./screens/queue.tsx";
 import { Queues } from "./screens/queues.tsx";
 import { ScheduleEditor } from "./screens/schedule-editor.tsx";
+import { RetryPolicies } from "./screens/retry-policies.tsx";
 import { Schedules, ScheduleScreen } from "./screens/schedules.tsx";
 import { SignIn } from "./screens/sign-in.tsx";
 import { Workers, WorkerScreen } from "./screens/workers.tsx";
@@ -37,6 +39,8 @@ const SCREENS: Record<string, ComponentType<ScreenProps>> = {
   "dead-letters": ({ query }) => <DeadLetters query={query} />,
   "": () => <Overview />,
   queues: ({ path }) => (path[0] ? <QueueScreen name={path[0]} /> : <Queues />),
+  limits: () => <Limits />,
+  "retry-policies": () => <RetryPolicies />,
   schedules: ({ path }) => (path[0] ? <ScheduleScreen name={path[0]} /> : <Schedules />),
   "new-schedule": () => <ScheduleEditor onDone={() => go(to("schedules"))} />,
   batches: ({ path }) => (path[0] ? <BatchScreen id={path[0]} /> : <Batches />),

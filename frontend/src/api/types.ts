@@ -183,7 +183,8 @@ export interface RateClass {
   window_ms: number;
   burst: number;
   is_paused: boolean;
-  [more: string]: unknown;
+  tokens: number;
+  closed_until: string | null;
 }
 
 export interface ConcurrencyLimit {
@@ -192,7 +193,17 @@ export interface ConcurrencyLimit {
   job_type: string | null;
   max_concurrent: number;
   on_saturated: string;
-  [more: string]: unknown;
+  running: number;
+}
+
+export interface RetryPolicy {
+  name: string;
+  strategy: string;
+  base_delay_ms: number;
+  multiplier: number;
+  max_delay_ms: number;
+  max_attempts: number;
+  jitter: boolean;
 }
 
 export interface Schedule {

@@ -3,18 +3,18 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { api, type Failure, segment } from "../api/http.ts";
+import { segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Partition, QueueStats } from "../api/stats.ts";
+import type { QueueStats } from "../api/stats.ts";
 import type { Queue } from "../api/types.ts";
 import { count, duration, plural, rate } from "../lib/format.ts";
-import { refreshAll, useResource } from "../lib/live.ts";
-import { toWith } from "../lib/route.ts";
-import { Bar, Button, Card, Facts, Field, State, Tile } from "../ui/basic.tsx";
-import { Dialog, say } from "../ui/dialog.tsx";
-import { List } from "../ui/list.tsx";
-import { Shown, Wrong } from "../ui/states.tsx";
-import type { Column } from "../ui/table.tsx";
+import { useResource } from "../lib/live.ts";
+import { to, toWith } from "../lib/route.ts";
+import { Button, Card, Facts, State, Tile } from "../ui/basic.tsx";
+import { Shown } from "../ui/states.tsx";
+import { Partitions } from "./partitions.tsx";
+import { RemoveQueue } from "./queue-removal.tsx";
+import { EditQueue, SATURATED } from "./queue-settings.tsx";
 import { flip } from "./queues.tsx";
 import { Simulate } from "./simulate.tsx";
 
@@ -26,7 +26,7 @@ export function QueueScreen({ name }: { name: string }): JSX.Element {
 function Detail({ of }: { of: Queue }): JSX.Element {
   const path = `/v1/queues/${segment(of.name)}`;
   const stats = useResource<QueueStats>(`${path}/stats`, ["jobs", "queues", "workers"]);
-  const [editing, setEditing] = useState(false);
+  const [doing, setDoing] = useState<"edit" | "remove">();
   return (
     <>
       <header>
@@ -34,7 +34,14 @@ function Detail({ of }: { of: Queue }): JSX.Element {
         {of.is_paused && <State is="paused" />}
         {of.is_closed && <span class="dim">closed to new jobs</span>}
         {may("operate") && <Button onClick={() => flip(of)}>{of.is_paused ? "Resume" : "Pause"}</Button>}
-        {may("admin") && <Button onClick={() => setEditing(true)}>Edit</Button>}
+        {may("admin") && (
+          <>
+            <Button onClick={() => setDoing("edit")}>Edit</Button>
+            <Button kind="danger" onClick={() => setDoing("remove")}>
+              Delete
+            </Button>
+          </>
+        )}
       </header>
       <Shown of={stats}>{(value) => <Numbers of={value} queue={of.name} />}</Shown>
       <Card title="Settings">
@@ -43,11 +50,11 @@ function Detail({ of }: { of: Queue }): JSX.Element {
             ["Priority", of.priority],
             ["Weight", of.weight],
             ["At once", of.max_concurrency ?? "no limit"],
-            ["When full", of.on_saturated.replaceAll("_", " ")],
+            ["When that many run", of.max_concurrency === null ? null : SATURATED.find(([name]) => name === of.on_saturated)?.[1]],
             ["Unfinished jobs", of.max_unfinished_jobs ?? "no limit"],
             ["Lease", duration(of.visibility_timeout_secs * 1_000)],
             ["Quarantine after", plural(of.quarantine_after, "crash or lost lease", "crashes or lost leases")],
-            ["Retry policy", of.default_retry_policy],
+            ["Retry policy", <a href={to("retry-policies")}>{of.default_retry_policy ?? "the built-in one"}</a>],
             ["Completed kept", duration(of.retention.completed_ms)],
             ["Cancelled kept", duration(of.retention.cancelled_ms)],
             ["Dead kept", duration(of.retention.dead_letter_ms)],
@@ -56,7 +63,8 @@ function Detail({ of }: { of: Queue }): JSX.Element {
       </Card>
       <Partitions path={path} />
       <Simulate queue={of} />
-      {editing && <Edit of={of} path={path} onClose={() => setEditing(false)} />}
+      {doing === "edit" && <EditQueue of={of} onClose={() => setDoing(undefined)} />}
+      {doing === "remove" && <RemoveQueue of={of} onClose={() => setDoing(undefined)} />}
     </>
   );
 }
@@ -83,72 +91,5 @@ function Numbers({ of, queue }: { of: QueueStats; queue: string }): JSX.Element 
         </p>
       )}
     </>
-  );
-}
-
-const PARTITIONS: readonly Column<Partition>[] = [
-  { name: "Partition", cell: (one) => one.partition_key || <span class="dim">without a key</span> },
-  { name: "Waiting", cell: (one) => count(one.waiting), end: true },
-  { name: "Running", cell: (one) => one.running, end: true },
-  { name: "Weight", cell: (one) => one.weight, end: true, wide: true },
-  { name: "Share", cell: (one) => (<>{Math.round(one.share * 100)} %<Bar share={one.share} /></>) }, // prettier-ignore
-  { name: "Oldest", cell: (one) => duration(one.oldest_queued_age_ms), end: true },
-];
-
-function Partitions({ path }: { path: string }): JSX.Element {
-  return (
-    <Card title="Partitions, served fairly by weight">
-      <List<Partition> what="partitions" path={`${path}/partitions`} topics={["jobs"]} id={(one) => one.partition_key} columns={PARTITIONS} screen="queues">
-        Jobs with a <code>partition_key</code> take turns, so that one tenant cannot starve the rest.
-      </List>
-    </Card>
-  );
-}
-
-const NUMBERS = ["priority", "weight", "max_concurrency", "max_unfinished_jobs", "visibility_timeout_secs", "quarantine_after"] as const;
-const MAY_BE_EMPTY: ReadonlySet<string> = new Set(["max_concurrency", "max_unfinished_jobs"]);
-
-function Edit({ of, path, onClose }: { of: Queue; path: string; onClose: () => void }): JSX.Element {
-  const [error, setError] = useState<Failure>();
-  const save = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const sent = new FormData(event.currentTarget as HTMLFormElement);
-    const changes: Record<string, unknown> = { on_saturated: sent.get("on_saturated") };
-    for (const name of NUMBERS) {
-      const text = String(sent.get(name) ?? "");
-      if (text || MAY_BE_EMPTY.has(name)) changes[name] = text ? Number(text) : null;
-    }
-    try {
-      await api.patch(path, changes);
-      say(`${of.name} is changed.`);
-      refreshAll();
-      onClose();
-    } catch (failure) {
-      setError(failure as Failure);
-    }
-  };
-  return (
-    <Dialog title={`Edit ${of.name}`} onClose={onClose}>
-      <form onSubmit={(event) => void save(event)}>
-        <div class="form">
-          {NUMBERS.map((name) => (
-            <Field key={name} label={name.replaceAll("_", " ")} {...(MAY_BE_EMPTY.has(name) ? { hint: "empty: no limit" } : {})}>
-              <input name={name} type="number" defaultValue={of[name] === null ? "" : String(of[name])} />
-            </Field>
-          ))}
-          <Field label="when full">
-            <select name="on_saturated" defaultValue={of.on_saturated}>
-              <option value="queue">wait</option>
-              <option value="cancel_running">cancel running</option>
-            </select>
-          </Field>
-        </div>
-        {error && <Wrong error={error} />}
-        <div class="row end">
-          <Button onClick={onClose}>Keep as it is</Button>
-          <button class="button main">Save</button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

@@ -3,11 +3,12 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { api, type Failure, Problem } from "../api/http.ts";
+import { api } from "../api/http.ts";
 import type { Job, Kind, Operation } from "../api/types.ts";
 import { asFilter, isFiltered } from "../lib/filters.ts";
 import { count, plural } from "../lib/format.ts";
 import { refreshAll } from "../lib/live.ts";
+import { RUNNING, useOperation } from "../lib/operation.ts";
 import { to } from "../lib/route.ts";
 import { Bar, Button } from "./basic.tsx";
 import { Dialog, say } from "./dialog.tsx";
@@ -16,7 +17,6 @@ import { Wrong } from "./states.tsx";
 export const ACTIONS = ["retry", "cancel", "promote", "discard", "delete"] as const;
 export type Action = (typeof ACTIONS)[number];
 const REMOVES: ReadonlySet<string> = new Set(["cancel", "discard", "delete"]);
-const RUNNING: ReadonlySet<string> = new Set(["applying", "undoing"]);
 
 interface Props {
   query: URLSearchParams;
@@ -73,29 +73,9 @@ export function act(id: string, action: string): Promise<unknown> {
 
 /** Makes the plan, shows it, applies it, and follows it to its end. */
 export function Plan({ action, filter, onClose }: { action: string; filter: Record<string, unknown>; onClose: () => void }): JSX.Element {
-  const [operation, setOperation] = useState<Operation>();
-  const [error, setError] = useState<Failure>();
-  const [drifted, setDrifted] = useState(false);
-  const attempt = async (work: () => Promise<Operation>): Promise<void> => {
-    setError(undefined);
-    try {
-      setOperation(await work());
-    } catch (failure) {
-      setDrifted(failure instanceof Problem && failure.code === "plan_drifted");
-      setError(failure as Failure);
-    }
-  };
-  useEffect(() => void attempt(() => api.post<Operation>("/v1/operations", { action, filter, dry_run: true })), []);
-  const running = operation !== undefined && RUNNING.has(operation.status);
-  useEffect(() => {
-    if (!running || !operation) return;
-    const timer = setTimeout(() => void attempt(() => api.get<Operation>(`/v1/operations/${operation.id}`)), 700);
-    return () => clearTimeout(timer);
-  }, [operation, running]);
+  const { operation, error, drifted, running, begin, step } = useOperation();
+  useEffect(() => void begin(() => api.post<Operation>("/v1/operations", { action, filter, dry_run: true })), []);
   const close = (): void => (refreshAll(), onClose());
-  const step = (verb: string, body: object = {}): void => {
-    if (operation) void attempt(() => api.post<Operation>(`/v1/operations/${operation.id}/${verb}`, body));
-  };
   const planned = operation?.status === "planned" ? operation : undefined;
   return (
     <Dialog title={`${action} all that match`} onClose={close}>
@@ -109,7 +89,7 @@ export function Plan({ action, filter, onClose }: { action: string; filter: Reco
         {operation?.actions.includes("undo") && <Button onClick={() => step("undo")}>Undo</Button>}
         <Button onClick={close}>{planned ? "Keep as it is" : "Close"}</Button>
         {planned && (
-          <Button kind={REMOVES.has(action) ? "danger" : "main"} disabled={planned.estimate.count === 0} onClick={() => step("apply", drifted ? { allow_drift: true } : {})}>
+          <Button kind={REMOVES.has(action) ? "danger" : "main"} disabled={planned.estimate.count === 0} onClick={() => step("apply")}>
             {action} {count(planned.estimate)} {planned.estimate.count === 1 ? "job" : "jobs"}
             {drifted ? " all the same" : ""}
           </Button>

@@ -26,6 +26,8 @@ const ENTRIES: readonly Entry[] = [
   { path: "jobs", name: "Jobs", key: "j", scope: "read" },
   { path: "dead-letters", name: "Dead letters", key: "d", scope: "read" },
   { path: "queues", name: "Queues", key: "q", scope: "read" },
+  { path: "limits", name: "Limits", key: "l", scope: "read" },
+  { path: "retry-policies", name: "Retry policies", key: "t", scope: "read" },
   { path: "schedules", name: "Schedules", key: "s", scope: "read" },
   { path: "batches", name: "Batches", key: "b", scope: "read" },
   { path: "workers", name: "Workers", key: "w", scope: "read" },
