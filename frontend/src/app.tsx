@@ -7,6 +7,7 @@ import { api } from "./api/http.ts";
 import { type Me, useSession } from "./api/session.ts";
 import { follow, forgetAll } from "./lib/live.ts";
 import { fragment, go, to, usePlace } from "./lib/route.ts";
+import { Account } from "./screens/account.tsx";
 import { Audit } from "./screens/audit.tsx";
 import { Batches, BatchScreen } from "./screens/batches.tsx";
 import { DeadLetters } from "./screens/dead-letters.tsx";
@@ -14,9 +15,11 @@ import { JobScreen } from "./screens/job.tsx";
 import { Jobs } from "./screens/jobs.tsx";
 import { Limits } from "./screens/limits.tsx";
 import { Keys } from "./screens/keys.tsx";
+import { NewJob } from "./screens/new-job.tsx";
 import { Operations, OperationScreen } from "./screens/operations.tsx";
 import { Overview } from "./screens/overview.tsx";
-import { Members, Projects } from "./screens/people.tsx";
+import { Members } from "./screens/members.tsx";
+import { Projects } from "./screens/projects.tsx";
 import { QuarantineScreen } from "./screens/quarantine.tsx";
 import { QueueScreen } from "./screens/queue.tsx";
 import { Queues } from "./screens/queues.tsx";
@@ -36,6 +39,7 @@ export interface ScreenProps {
 
 const SCREENS: Record<string, ComponentType<ScreenProps>> = {
   jobs: ({ path, query }) => (path[0] ? <JobScreen id={path[0]} /> : <Jobs query={query} />),
+  "new-job": ({ query }) => <NewJob query={query} key={query.get("from") ?? ""} />,
   "dead-letters": ({ query }) => <DeadLetters query={query} />,
   "": () => <Overview />,
   queues: ({ path }) => (path[0] ? <QueueScreen name={path[0]} /> : <Queues />),
@@ -47,6 +51,7 @@ const SCREENS: Record<string, ComponentType<ScreenProps>> = {
   workers: ({ path }) => (path[0] ? <WorkerScreen id={path[0]} /> : <Workers />),
   quarantine: () => <QuarantineScreen />,
   operations: ({ path }) => (path[0] ? <OperationScreen id={path[0]} /> : <Operations />),
+  account: () => <Account />,
   keys: () => <Keys />,
   members: () => <Members />,
   projects: () => <Projects />,

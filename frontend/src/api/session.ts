@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { api } from "./http.ts";
 
-export type Scope = "enqueue" | "work" | "read" | "operate" | "admin";
+export type Scope = "enqueue" | "work" | "read" | "operate" | "admin" | "owner";
 
 export interface Project {
   id: string;
@@ -15,7 +15,7 @@ export interface Project {
 }
 
 export interface Me {
-  user: { id: string; email: string; name?: string } | null;
+  user: { id: string; email: string; full_name: string } | null;
   organizations: { id: string; name: string; role: string }[];
   projects: Project[];
   scopes: Scope[];
@@ -43,6 +43,12 @@ export function useSession(): Session {
     return () => void watchers.delete(watcher);
   }, []);
   return session;
+}
+
+/** Who is signed in; undefined while nobody is. */
+export function useMe(): Me | undefined {
+  const now = useSession();
+  return now.is === "in" ? now.me : undefined;
 }
 
 api.onSignedOut = () => set({ is: "out", why: "Your session has ended: sign in again." });
@@ -86,7 +92,8 @@ export async function signOut(): Promise<void> {
   }
 }
 
-async function learn(): Promise<void> {
+/** Ask again who is signed in: projects and roles may have changed. */
+export async function learn(): Promise<void> {
   const me = await api.get<Partial<Me>>("/v1/me");
   const known: Me = { user: me.user ?? null, organizations: me.organizations ?? [], projects: me.projects ?? [], scopes: me.scopes ?? [], role: me.role ?? null };
   set({ is: "in", me: known });

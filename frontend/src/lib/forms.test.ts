@@ -38,6 +38,12 @@ test("what cannot be read is told by field, before anything is asked", () => {
   assert.match(faults.get("wait") ?? "", /with its unit/);
 });
 
+test("a number that a browser would round is refused, not sent as another one", () => {
+  const inputs: Input[] = [{ name: "payload", label: "", is: "json" }];
+  assert.match(bodyOf(inputs, typed({ payload: '{"ids":[9007199254740993]}' })).faults.get("payload") ?? "", /cannot keep exactly/);
+  assert.deepEqual(bodyOf(inputs, typed({ payload: '{"ids":[9007199254740991,1.5]}' })).body, { payload: { ids: [9007199254740991, 1.5] } });
+});
+
 test("an edit sends what was changed and nothing else", () => {
   const inputs: Input[] = [
     { name: "weight", label: "", is: "number", value: 3 },

@@ -84,11 +84,20 @@ function valueOf(input: Input, text: string): unknown {
     return at.toISOString();
   }
   if (is !== "json") return trimmed;
+  let value: unknown;
   try {
-    return JSON.parse(trimmed) as unknown;
+    value = JSON.parse(trimmed);
   } catch (error) {
     throw new Error(`is no JSON: ${(error as Error).message}`);
   }
+  requireExact(value);
+  return value;
+}
+
+/** A browser's numbers end at 2^53: what lies beyond would reach the API as another number. */
+function requireExact(value: unknown): void {
+  if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Error(`holds ${value}, which a browser cannot keep exactly: send it through the API`);
+  if (typeof value === "object" && value !== null) Object.values(value).forEach(requireExact);
 }
 
 export type Faults = ReadonlyMap<string, string>;

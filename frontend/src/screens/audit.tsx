@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import { useMe } from "../api/session.ts";
 import type { Note } from "../api/types.ts";
 import { shortId } from "../lib/format.ts";
 import { queryOf, setQuery } from "../lib/route.ts";
@@ -16,6 +17,8 @@ const FILTERS = ["action", "target_kind", "target_id", "actor_id"] as const;
 
 export function Audit({ query }: { query: URLSearchParams }): JSX.Element {
   const [shown, setShown] = useState<Note>();
+  const owned = useMe()?.organizations.filter((one) => one.role === "owner") ?? [];
+  const of = owned.find((one) => one.id === query.get("of"))?.id;
   const columns: Column<Note>[] = [
     { name: "When", cell: (note) => <Time at={note.at} /> },
     { name: "Who", cell: (note) => note.actor ?? (note.actor_id ? `${note.actor_kind} ${shortId(note.actor_id)}` : note.actor_kind) },
@@ -28,6 +31,16 @@ export function Audit({ query }: { query: URLSearchParams }): JSX.Element {
     <>
       <header>
         <h1>Audit</h1>
+        {owned.length > 0 && (
+          <select aria-label="Of what" value={of ?? ""} onChange={(event) => setQuery({ of: event.currentTarget.value })}>
+            <option value="">this project</option>
+            {owned.map((one) => (
+              <option key={one.id} value={one.id}>
+                {one.name} as such: members, projects
+              </option>
+            ))}
+          </select>
+        )}
       </header>
       <form class="card form" role="search" onSubmit={(event) => event.preventDefault()}>
         {FILTERS.map((name) => (
@@ -36,7 +49,7 @@ export function Audit({ query }: { query: URLSearchParams }): JSX.Element {
           </Field>
         ))}
       </form>
-      <List<Note> what="notes" path="/v1/audit" query={asked} topics={["overview"]} id={(note) => note.id} columns={columns} screen="audit">
+      <List<Note> what="notes" path={of ? `/v1/organizations/${of}/audit` : "/v1/audit"} query={asked} topics={["overview"]} id={(note) => note.id} columns={columns} screen="audit">
         Whatever anybody changes by hand is noted here.
       </List>
       {shown && (

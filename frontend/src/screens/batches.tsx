@@ -10,7 +10,7 @@ import { count, plural } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
 import { to, toWith } from "../lib/route.ts";
 import { Bar, Button, Card, Facts, Id, State, Tile, Time } from "../ui/basic.tsx";
-import { Confirm } from "../ui/dialog.tsx";
+import { attempt, Confirm } from "../ui/dialog.tsx";
 import { Json } from "../ui/json.tsx";
 import { List } from "../ui/list.tsx";
 import { Shown } from "../ui/states.tsx";
@@ -41,6 +41,38 @@ export function Batches(): JSX.Element {
   );
 }
 
+/** No more jobs may join: with that it can end. */
+function seal(batch: Batch): void {
+  void attempt(async () => (await api.post(`/v1/batches/${batch.id}/seal`), { says: `${title(batch)} is sealed: it ends with the last of its jobs.` }));
+}
+
+const WHEN: readonly (readonly [string, string])[] = [
+  ["on_complete", "when all have ended"],
+  ["on_success", "if all completed"],
+  ["on_failure", "if one did not"],
+];
+
+/** The jobs that follow its end, each with whether its time has come. */
+function Callbacks({ of }: { of: Batch }): JSX.Element {
+  const there = WHEN.filter(([name]) => of.callbacks[name]);
+  if (!there.length) return <p class="dim">None: nothing follows its end.</p>;
+  return (
+    <>
+      <ul class="plain">
+        {there.map(([name, when]) => {
+          const job = of.callbacks[name] as { job_type?: string; queue?: string };
+          return (
+            <li key={name} class="wrap">
+              {when}: <a href={toWith({ job_type: job.job_type ?? "", queue: job.queue ?? "" }, "jobs")}>{job.job_type}</a> {of.fired.includes(name) ? <strong>has been created</strong> : <span class="dim">not yet</span>}
+            </li>
+          );
+        })}
+      </ul>
+      <Json value={of.callbacks} label="callbacks" />
+    </>
+  );
+}
+
 export function BatchScreen({ id }: { id: string }): JSX.Element {
   const batch = useResource<Batch>(`/v1/batches/${segment(id)}`, ["jobs"]);
   const [asking, setAsking] = useState(false);
@@ -51,6 +83,7 @@ export function BatchScreen({ id }: { id: string }): JSX.Element {
           <header>
             <h1>{title(value)}</h1>
             <State is={value.status} />
+            {may("enqueue") && value.status === "open" && <Button onClick={() => seal(value)}>Seal</Button>}
             {may("operate") && value.pending > 0 && (
               <Button kind="danger" onClick={() => setAsking(true)}>
                 Cancel
@@ -72,13 +105,12 @@ export function BatchScreen({ id }: { id: string }): JSX.Element {
                 ["Created", <Time at={value.created_at} />],
                 ["Sealed", value.sealed_at ? <Time at={value.sealed_at} /> : "not yet: more jobs may join"],
                 ["Ended", value.finalized_at && <Time at={value.finalized_at} />],
-                ["Callbacks fired", value.fired.join(", ")],
                 ["Error", value.error],
               ]}
             />
           </Card>
           <Card title="Callbacks">
-            <Json value={value.callbacks} label="callbacks" />
+            <Callbacks of={value} />
           </Card>
           {asking && (
             <Confirm

@@ -7,10 +7,11 @@ import { api } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { Job, JobDetail } from "../api/types.ts";
 import { shortId } from "../lib/format.ts";
-import { go, to } from "../lib/route.ts";
-import { Button, Field } from "../ui/basic.tsx";
+import { go, to, toWith } from "../lib/route.ts";
+import { Button } from "../ui/basic.tsx";
 import { act } from "../ui/bulk.tsx";
-import { attempt, Confirm, type Deed, Dialog } from "../ui/dialog.tsx";
+import { attempt, Confirm, type Deed } from "../ui/dialog.tsx";
+import { EditJob, Reschedule } from "./job-edit.tsx";
 
 const SAYS: Record<string, (job: Job) => string> = {
   cancel: (job) => (job.lease ? "A worker runs it: it is asked to stop, and ends as cancelled." : "It will not run. Retry brings it back."),
@@ -20,9 +21,9 @@ const SAYS: Record<string, (job: Job) => string> = {
 
 export function Actions({ job }: { job: JobDetail }): JSX.Element {
   const [deed, setDeed] = useState<Deed>();
-  const [moving, setMoving] = useState(false);
+  const [asked, setAsked] = useState<"edit" | "reschedule">();
   const begin = (action: string): void => {
-    if (action === "reschedule") return setMoving(true);
+    if (action === "reschedule" || action === "edit") return setAsked(action);
     const run = async (): Promise<{ says: string }> => {
       const answer = await act(job.id, action);
       const fresh = (answer as { job?: Job } | undefined)?.job;
@@ -34,7 +35,15 @@ export function Actions({ job }: { job: JobDetail }): JSX.Element {
     if (says) setDeed({ title: `${action} this job`, says: says(job), verb: action, danger: true, run });
     else void attempt(run);
   };
-  const offered = may("operate") ? job.actions.filter((action) => action !== "edit") : [];
+  const force = (): void =>
+    setDeed({
+      title: "Cancel this job by force",
+      says: "Its lease ends at once and it is cancelled. A worker that still is at it goes on until it hears of that, and what it reports is refused.",
+      verb: "Cancel by force",
+      danger: true,
+      run: async () => (await api.post(`/v1/jobs/${job.id}/cancel`, { force: true }), { says: `Cancelled by force: ${job.job_type} ${shortId(job.id)}.` }),
+    });
+  const offered = may("operate") ? job.actions : [];
   return (
     <div class="row" role="group" aria-label="Actions">
       {offered.map((action) => (
@@ -42,36 +51,15 @@ export function Actions({ job }: { job: JobDetail }): JSX.Element {
           {action}
         </Button>
       ))}
+      {offered.includes("cancel") && job.lease?.cancel_requested_at && (
+        <Button kind="danger" onClick={force}>
+          cancel by force
+        </Button>
+      )}
+      {may("enqueue") && <a href={toWith({ from: job.id }, "new-job")}>Enqueue one like it</a>}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
-      {moving && <Reschedule job={job} onClose={() => setMoving(false)} />}
+      {asked === "edit" && <EditJob job={job} onClose={() => setAsked(undefined)} />}
+      {asked === "reschedule" && <Reschedule job={job} onClose={() => setAsked(undefined)} />}
     </div>
-  );
-}
-
-function Reschedule({ job, onClose }: { job: JobDetail; onClose: () => void }): JSX.Element {
-  const [fault, setFault] = useState("");
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const at = new Date(String(new FormData(event.currentTarget as HTMLFormElement).get("at")));
-    try {
-      await api.post(`/v1/jobs/${job.id}/reschedule`, { run_at: at.toISOString() });
-      void attempt(async () => ({ says: "Rescheduled." }));
-      onClose();
-    } catch (error) {
-      setFault((error as Error).message);
-    }
-  };
-  return (
-    <Dialog title="When shall it run?" onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
-        <Field label="On your own clock" fault={fault || undefined}>
-          <input name="at" type="datetime-local" step={1} required />
-        </Field>
-        <div class="row end">
-          <Button onClick={onClose}>Keep as it is</Button>
-          <button class="button main">Reschedule</button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

@@ -44,6 +44,7 @@ export function Jobs({ query }: { query: URLSearchParams }): JSX.Element {
       <header>
         <h1>Jobs</h1>
         <Views query={search} />
+        {may("enqueue") && <Button onClick={() => go(to("new-job"))}>Enqueue…</Button>}
         <ColumnsChoice columns={columns} onChange={(next) => (prefer("columns", next), setColumns(next))} />
       </header>
       <Filters query={query} />

@@ -2,18 +2,18 @@
 
 import type { JSX } from "preact";
 
-import { api, segment } from "../api/http.ts";
+import { segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { Operation } from "../api/types.ts";
 import { count } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
+import { useOperation } from "../lib/operation.ts";
 import { to } from "../lib/route.ts";
 import { Bar, Button, Card, Facts, Id, Time } from "../ui/basic.tsx";
-import { Progress, Touches } from "../ui/bulk.tsx";
-import { attempt } from "../ui/dialog.tsx";
+import { Progress, REMOVES, Touches } from "../ui/bulk.tsx";
 import { Json } from "../ui/json.tsx";
 import { List } from "../ui/list.tsx";
-import { Shown } from "../ui/states.tsx";
+import { Shown, Wrong } from "../ui/states.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const COLUMNS: readonly Column<Operation>[] = [
@@ -39,52 +39,49 @@ export function Operations(): JSX.Element {
 
 export function OperationScreen({ id }: { id: string }): JSX.Element {
   const operation = useResource<Operation>(`/v1/operations/${segment(id)}`, ["overview", "jobs"]);
-  const step = (verb: string): void =>
-    void attempt(async () => {
-      await api.post(`/v1/operations/${id}/${verb}`);
-      operation.reload();
-      return { says: `${verb}: asked.` };
-    });
+  return <Shown of={operation}>{(value) => <Detail known={value} />}</Shown>;
+}
+
+function Detail({ known }: { known: Operation }): JSX.Element {
+  const { operation: value = known, error, drifted, step } = useOperation(known);
+  const words: Record<string, string> = { apply: drifted ? "apply all the same" : "apply", abort: value.status === "planned" ? "drop the plan" : "stop here" };
   return (
-    <Shown of={operation}>
-      {(value) => (
-        <>
-          <header>
-            <h1>{value.action.replaceAll("_", " ")}</h1>
-            {may("operate") &&
-              value.actions.map((verb) => (
-                <Button key={verb} kind={verb === "apply" ? "main" : "plain"} onClick={() => step(verb)}>
-                  {verb}
-                </Button>
-              ))}
-          </header>
-          <Card title="Progress">{value.status === "planned" ? <Touches of={value} /> : <Progress of={value} />}</Card>
-          <div class="columns">
-            <Card title="About">
-              <Facts
-                of={[
-                  ["Id", <Id id={value.id} />],
-                  ["Made", <Time at={value.created_at} />],
-                  ["Applied", value.applied_at && <Time at={value.applied_at} />],
-                  ["Ended", value.finished_at && <Time at={value.finished_at} />],
-                ]}
-              />
-            </Card>
-            <Card title="Filter">
-              <Json value={value.filter} label="filter" />
-            </Card>
+    <>
+      <header>
+        <h1>{value.action.replaceAll("_", " ")}</h1>
+        {may("operate") &&
+          value.actions.map((verb) => (
+            <Button key={verb} kind={verb !== "apply" ? "plain" : REMOVES.has(value.action) ? "danger" : "main"} onClick={() => step(verb)}>
+              {words[verb] ?? verb}
+            </Button>
+          ))}
+      </header>
+      {error && <Wrong error={error} />}
+      <Card title="Progress">{value.status === "planned" ? <Touches of={value} /> : <Progress of={value} />}</Card>
+      <div class="columns">
+        <Card title="About">
+          <Facts
+            of={[
+              ["Id", <Id id={value.id} />],
+              ["Made", <Time at={value.created_at} />],
+              ["Applied", value.applied_at && <Time at={value.applied_at} />],
+              ["Ended", value.finished_at && <Time at={value.finished_at} />],
+            ]}
+          />
+        </Card>
+        <Card title="Filter">
+          <Json value={value.filter} label="filter" />
+        </Card>
+      </div>
+      {value.sample.length > 0 && (
+        <Card title="Some of them">
+          <div class="row">
+            {value.sample.map((job) => (
+              <Id key={job} id={job} href={to("jobs", job)} />
+            ))}
           </div>
-          {value.sample.length > 0 && (
-            <Card title="Some of them">
-              <div class="row">
-                {value.sample.map((job) => (
-                  <Id key={job} id={job} href={to("jobs", job)} />
-                ))}
-              </div>
-            </Card>
-          )}
-        </>
+        </Card>
       )}
-    </Shown>
+    </>
   );
 }

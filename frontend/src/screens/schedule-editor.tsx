@@ -3,67 +3,81 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { api, type Failure, Problem, segment } from "../api/http.ts";
+import { api, Problem, segment } from "../api/http.ts";
 import type { Preview, Schedule } from "../api/types.ts";
 import { utc, zone as ownZone } from "../lib/format.ts";
-import { refreshAll } from "../lib/live.ts";
+import type { Body, Input } from "../lib/forms.ts";
 import { go, to } from "../lib/route.ts";
-import { Button, Card, Field } from "../ui/basic.tsx";
-import { say } from "../ui/dialog.tsx";
-import { Wrong } from "../ui/states.tsx";
+import { Card } from "../ui/basic.tsx";
+import { Form } from "../ui/form.tsx";
 import { Fires } from "./schedules.tsx";
 
-interface Draft {
-  name: string;
-  cron: string;
-  every: string;
-  timezone: string;
-  on_missed: string;
-  overlap: string;
-  on_gap: string;
-  on_fold: string;
-  jitter_ms: string;
-  job: string;
-}
-
-const CHOICES = {
-  on_missed: ["run_once", "skip", "backfill"],
-  overlap: ["allow", "skip", "buffer_one", "cancel_running"],
-  on_gap: ["fire_after", "skip"],
-  on_fold: ["first", "second", "both"],
-} as const;
-const LABELS: Record<keyof typeof CHOICES, string> = {
-  on_missed: "When occurrences were missed", overlap: "While the one before runs", on_gap: "In an hour that is skipped", on_fold: "In an hour that comes twice",
-}; // prettier-ignore
+const worded = (...choices: string[]): (readonly [string, string])[] => choices.map((choice) => [choice, choice.replaceAll("_", " ")]);
 const PREVIEW_AFTER_MS = 250;
 const PREVIEWED = 8;
 
-function draftOf(of: Schedule | undefined): Draft {
-  return {
-    name: of?.name ?? "", cron: of ? (of.cron ?? "") : "0 6 * * *", every: of?.every_ms ? String(of.every_ms / 1_000) : "", timezone: of?.timezone ?? ownZone(),
-    on_missed: of?.on_missed ?? "run_once", overlap: of?.overlap ?? "allow", on_gap: of?.on_gap ?? "fire_after", on_fold: of?.on_fold ?? "first",
-    jitter_ms: String(of?.jitter_ms ?? 0), job: JSON.stringify(of?.job ?? { job_type: "demo.hello", payload: {} }, null, 2),
-  }; // prettier-ignore
+function inputsOf(of: Schedule | undefined): [usual: Input[], further: Input[]] {
+  const usual: Input[] = [
+    ...(of ? [] : [{ name: "name", label: "Name", required: true, hint: "letters, digits and _ . : / -" }]),
+    { name: "cron", label: "Cron expression", value: of ? of.cron : "0 6 * * *", hint: "minute hour day month weekday, or @daily" },
+    { name: "every_ms", label: "or every", is: "span", value: of?.every_ms, hint: "such as 5 min; takes the place of the expression" },
+    { name: "timezone", label: "Zone", value: of?.timezone ?? ownZone(), suggestions: Intl.supportedValuesOf("timeZone") },
+    { name: "on_missed", label: "When occurrences were missed", is: "choice", value: of?.on_missed ?? "run_once", choices: worded("run_once", "skip", "backfill") },
+    { name: "overlap", label: "While the one before runs", is: "choice", value: of?.overlap ?? "allow", choices: worded("allow", "skip", "buffer_one", "cancel_running") },
+    { name: "job", label: "Job (JSON)", is: "json", required: true, value: of?.job ?? { job_type: "demo.hello", payload: {} }, hint: "{{scheduled_at}} and {{schedule}} in the payload's strings are filled in" },
+  ];
+  const further: Input[] = [
+    { name: "backfill_limit", label: "Backfill at most", is: "number", value: of?.backfill_limit || undefined, hint: "of missed ones, with backfill" },
+    { name: "on_gap", label: "In an hour that is skipped", is: "choice", value: of?.on_gap ?? "fire_after", choices: worded("fire_after", "skip") },
+    { name: "on_fold", label: "In an hour that comes twice", is: "choice", value: of?.on_fold ?? "first", choices: worded("first", "second", "both") },
+    { name: "jitter_ms", label: "Jitter", is: "span", value: of?.jitter_ms ?? 0, hint: "each later by up to so long, by chance" },
+    { name: "starts_at", label: "Not before, on your own clock", is: "instant", value: of?.starts_at },
+    { name: "ends_at", label: "Not from … on", is: "instant", value: of?.ends_at },
+  ];
+  return [usual, further];
 }
 
-/** When it fires: by expression, or every so often. */
-function timingOf(draft: Draft): Record<string, unknown> {
-  return draft.every ? { every_ms: Math.round(Number(draft.every) * 1_000) } : { cron: draft.cron, timezone: draft.timezone, on_gap: draft.on_gap, on_fold: draft.on_fold };
+/** What is sent: either an expression with its zone and rules, or a span. */
+function specOf({ cron, every_ms, timezone, on_gap, on_fold, ...rest }: Body): Body {
+  return { ...rest, ...(every_ms === undefined ? { cron, timezone, on_gap, on_fold } : { every_ms }) };
+}
+
+/** When it fires, alone: what a preview asks. */
+function timingOf(body: Body): string {
+  const { cron, every_ms, timezone, on_gap, on_fold } = specOf(body);
+  return JSON.stringify({ cron, every_ms, timezone, on_gap, on_fold });
 }
 
 export function ScheduleEditor({ of, onDone }: { of?: Schedule; onDone: () => void }): JSX.Element {
-  const [draft, setDraft] = useState(() => draftOf(of));
-  const [preview, setPreview] = useState<Preview>();
-  const [refused, setRefused] = useState("");
-  const [error, setError] = useState<Failure>();
-  const set = (name: keyof Draft) => (event: { currentTarget: { value: string } }) => setDraft({ ...draft, [name]: event.currentTarget.value });
-  const timing = JSON.stringify(timingOf(draft));
+  const [timing, setTiming] = useState("");
+  const [usual, further] = inputsOf(of);
+  const save = async ({ name = of?.name, ...body }: Body): Promise<string> => {
+    await api.put(`/v1/schedules/${segment(String(name))}`, specOf(body));
+    if (of) onDone();
+    else go(to("schedules", String(name)));
+    return `${name} is saved.`;
+  };
+  return (
+    <div class="columns">
+      <Card title={of ? `Edit ${of.name}` : "New schedule"}>
+        <Form inputs={usual} more={further} verb="Save" onSend={save} onCancel={onDone} onTyped={(body) => setTiming(timingOf(body))} />
+      </Card>
+      <Card title="It would fire">{timing && <Occurrences timing={timing} />}</Card>
+    </div>
+  );
+}
 
+/** The next occurrences of what is being typed, or the reason why there are none. */
+function Occurrences({ timing }: { timing: string }): JSX.Element {
+  const [preview, setPreview] = useState<Preview & { zone: string }>();
+  const [refused, setRefused] = useState("");
   useEffect(() => {
     const stop = new AbortController();
     const timer = setTimeout(async () => {
+      const asked = JSON.parse(timing) as { timezone?: string };
       try {
-        setPreview(await api.post<Preview>("/v1/schedules/preview", { ...JSON.parse(timing), n: PREVIEWED }, { signal: stop.signal }));
+        const answer = await api.post<Preview>("/v1/schedules/preview", { ...asked, n: PREVIEWED }, { signal: stop.signal });
+        setPreview({ ...answer, zone: asked.timezone ?? "UTC" });
         setRefused("");
       } catch (failure) {
         if (!stop.signal.aborted) setRefused(failure instanceof Problem ? (failure.errors[0]?.msg ?? failure.message) : (failure as Error).message);
@@ -71,93 +85,29 @@ export function ScheduleEditor({ of, onDone }: { of?: Schedule; onDone: () => vo
     }, PREVIEW_AFTER_MS);
     return () => (clearTimeout(timer), stop.abort());
   }, [timing]);
-
-  const save = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    setError(undefined);
-    try {
-      const { on_missed, overlap } = draft;
-      const body = { on_missed, overlap, jitter_ms: Number(draft.jitter_ms), job: JSON.parse(draft.job), ...timingOf(draft) };
-      await api.put(`/v1/schedules/${segment(draft.name)}`, body);
-      say(`${draft.name} is saved.`);
-      refreshAll();
-      if (of) onDone();
-      else go(to("schedules", draft.name));
-    } catch (failure) {
-      setError(failure as Failure);
-    }
-  };
+  if (refused)
+    return (
+      <p class="fault wrap" role="alert">
+        {refused}
+      </p>
+    );
+  if (!preview) return <div class="loading" role="status" aria-label="loading" />;
   return (
-    <form onSubmit={(event) => void save(event)} class="columns">
-      <Card title={of ? `Edit ${of.name}` : "New schedule"}>
-        <div class="form">
-          <Field label="Name">
-            <input value={draft.name} onInput={set("name")} required disabled={of !== undefined} />
-          </Field>
-          <Field label="Cron expression" hint="minute hour day month weekday" fault={draft.every ? undefined : refused || undefined}>
-            <input class="mono" value={draft.cron} onInput={set("cron")} disabled={draft.every !== ""} />
-          </Field>
-          <Field label="or every … seconds" fault={draft.every ? refused || undefined : undefined}>
-            <input type="number" min={1} step="any" value={draft.every} onInput={set("every")} />
-          </Field>
-          <Field label="Zone">
-            <input value={draft.timezone} onInput={set("timezone")} list="zones" disabled={draft.every !== ""} />
-            <datalist id="zones">
-              {Intl.supportedValuesOf("timeZone").map((name) => (
-                <option key={name} value={name} />
-              ))}
-            </datalist>
-          </Field>
-          {(Object.keys(CHOICES) as (keyof typeof CHOICES)[]).map((name) => (
-            <Field key={name} label={LABELS[name]}>
-              <select value={draft[name]} onChange={set(name)}>
-                {CHOICES[name].map((choice) => (
-                  <option key={choice} value={choice}>
-                    {choice.replaceAll("_", " ")}
-                  </option>
-                ))}
-              </select>
-            </Field>
-          ))}
-          <Field label="Jitter, ms">
-            <input type="number" min={0} value={draft.jitter_ms} onInput={set("jitter_ms")} />
-          </Field>
-        </div>
-        <Field label="Job (JSON)" hint="{{scheduled_at}} and {{schedule}} in the payload's strings are filled in">
-          <textarea rows={9} value={draft.job} onInput={set("job")} spellcheck={false} />
-        </Field>
-        {error && <Wrong error={error} />}
-        <div class="row end">
-          <Button onClick={onDone}>Cancel</Button>
-          <button class="button main">Save</button>
-        </div>
-      </Card>
-      <Card title="It would fire">
-        {refused ? (
-          <p class="fault wrap" role="alert">
-            {refused}
-          </p>
-        ) : preview ? (
-          <>
-            <p>{preview.description}</p>
-            <Fires of={preview.fires} zone={draft.every ? "UTC" : draft.timezone} />
-            {preview.transitions.length > 0 && (
-              <>
-                <h3>Clock changes ahead</h3>
-                <ul class="reasons">
-                  {preview.transitions.slice(0, 4).map((change) => (
-                    <li key={change.at}>
-                      {utc(change.at)}: <strong>{change.kind}</strong>, {change.local_before} becomes {change.local_after}
-                    </li>
-                  ))}
-                </ul>
-              </>
-            )}
-          </>
-        ) : (
-          <div class="loading" role="status" aria-label="loading" />
-        )}
-      </Card>
-    </form>
+    <>
+      <p>{preview.description}</p>
+      <Fires of={preview.fires} zone={preview.zone} />
+      {preview.transitions.length > 0 && (
+        <>
+          <h3>Clock changes ahead</h3>
+          <ul class="reasons">
+            {preview.transitions.slice(0, 4).map((change) => (
+              <li key={change.at}>
+                {utc(change.at)}: <strong>{change.kind}</strong>, {change.local_before} becomes {change.local_after}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </>
   );
 }

@@ -3,11 +3,12 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { api, type Failure, segment } from "../api/http.ts";
+import { api, segment } from "../api/http.ts";
 import type { Queue } from "../api/types.ts";
 import { count, duration } from "../lib/format.ts";
-import { Card, Field } from "../ui/basic.tsx";
-import { Wrong } from "../ui/states.tsx";
+import type { Body, Input } from "../lib/forms.ts";
+import { Card } from "../ui/basic.tsx";
+import { Form } from "../ui/form.tsx";
 
 interface Side {
   places: number;
@@ -37,43 +38,19 @@ export function weightsOf(text: string): Record<string, number> {
 
 export function Simulate({ queue }: { queue: Queue }): JSX.Element {
   const [answer, setAnswer] = useState<Simulated>();
-  const [error, setError] = useState<Failure>();
-  const [busy, setBusy] = useState(false);
-  const run = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const sent = new FormData(event.currentTarget as HTMLFormElement);
-    const text = (name: string): string => String(sent.get(name) ?? "").trim();
-    const rules: Record<string, unknown> = {};
-    if (text("workers")) rules["workers"] = Number(text("workers"));
-    if (text("max_concurrency")) rules["max_concurrency"] = Number(text("max_concurrency"));
-    if (text("weights")) rules["weights"] = weightsOf(text("weights"));
-    setBusy(true);
-    setError(undefined);
-    try {
-      setAnswer(await api.post<Simulated>(`/v1/queues/${segment(queue.name)}/simulate`, rules));
-    } catch (failure) {
-      setError(failure as Failure);
-    } finally {
-      setBusy(false);
-    }
+  const now = queue.max_concurrency === null ? "no limit" : String(queue.max_concurrency);
+  const inputs: Input[] = [
+    { name: "workers", label: "Jobs that all workers run at once", is: "number", hint: "empty: as many as now" },
+    { name: "max_concurrency", label: "Of this queue at once", is: "number", hint: `empty: as now, ${now}` },
+    { name: "weights", label: "Weights of partitions", hint: "such as tenant-1=3 tenant-2=1" },
+  ];
+  const run = async ({ weights, ...rules }: Body): Promise<void> => {
+    const asked = weights === undefined ? rules : { ...rules, weights: weightsOf(String(weights)) };
+    setAnswer(await api.post<Simulated>(`/v1/queues/${segment(queue.name)}/simulate`, asked));
   };
   return (
     <Card title="What if?">
-      <form onSubmit={(event) => void run(event)} class="filters">
-        <Field label="Jobs that all workers run at once">
-          <input name="workers" type="number" min={1} max={10_000} />
-        </Field>
-        <Field label="Of this queue at once">
-          <input name="max_concurrency" type="number" min={0} placeholder={queue.max_concurrency === null ? "no limit" : String(queue.max_concurrency)} />
-        </Field>
-        <Field label="Weights of partitions">
-          <input name="weights" placeholder="tenant-1=3 tenant-2=1" />
-        </Field>
-        <button class="button" disabled={busy} aria-busy={busy}>
-          Simulate the last hour
-        </button>
-      </form>
-      {error && <Wrong error={error} />}
+      <Form inputs={inputs} verb="Simulate the last hour" onSend={run} asksOnly />
       {answer && <Compared of={answer} />}
     </Card>
   );

@@ -6,8 +6,9 @@ import { useState } from "preact/hooks";
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { Worker } from "../api/types.ts";
+import { plural } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
-import { to, toWith } from "../lib/route.ts";
+import { go, to, toWith } from "../lib/route.ts";
 import { Bar, Button, Card, Facts, Id, State, Time } from "../ui/basic.tsx";
 import { attempt, Confirm, type Deed } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
@@ -75,11 +76,28 @@ function Detail({ of }: { of: Worker }): JSX.Element {
     if (name === "quiet" || name === "resume") void attempt(run);
     else setDeed({ title: `${name} ${of.name}`, says: SAYS[name], verb: name, danger: true, run });
   };
+  const remove = (): void =>
+    setDeed({
+      title: `Remove ${of.name}`,
+      says: `It has not been heard of. What it holds, ${plural(of.active_job_count, "job")} as it said last, goes back to the queues without costing an attempt. If it still lives, it registers anew.`,
+      verb: "Remove it",
+      danger: true,
+      run: async () => {
+        const { released } = await api.delete<{ released: number }>(`/v1/workers/${of.id}`);
+        go(to("workers"));
+        return { says: `${of.name} is removed, ${plural(released, "job")} given back.` };
+      },
+    });
   return (
     <>
       <header>
         <h1>{of.name}</h1>
         <Liveness of={of} />
+        {may("operate") && !of.is_live && (
+          <Button kind="danger" onClick={remove}>
+            Remove
+          </Button>
+        )}
         {may("operate") && of.is_live && (
           <div class="row" role="group" aria-label="Commands">
             {Object.keys(SAYS).map((name) => (

@@ -16,7 +16,7 @@ import { Wrong } from "./states.tsx";
 
 export const ACTIONS = ["retry", "cancel", "promote", "discard", "delete"] as const;
 export type Action = (typeof ACTIONS)[number];
-const REMOVES: ReadonlySet<string> = new Set(["cancel", "discard", "delete"]);
+export const REMOVES: ReadonlySet<string> = new Set(["cancel", "discard", "delete", "remove_queue"]);
 
 interface Props {
   query: URLSearchParams;

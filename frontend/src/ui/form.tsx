@@ -1,7 +1,7 @@
 /** A form over the API's fields: what it refuses stands at the field, which gets the focus; the rest stands below. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import type { Failure } from "../api/http.ts";
 import { type Body, bodyOf, type Faults, faultsOf, type Input, textOf } from "../lib/forms.ts";
@@ -17,19 +17,25 @@ interface Props {
   verb: string;
   /** Sends it. What it returns is said; an error stays in the form. */
   onSend: (body: Body) => Promise<string | void>;
-  onCancel: () => void;
+  onCancel?: () => void;
   cancel?: string;
   danger?: boolean;
   /** An edit: what stands as it was is not sent. */
   onlyChanged?: boolean;
-  /** What it comes to, with every change that can be read. */
+  /** It changes nothing: nothing is to be read again after it, and nothing takes the focus before it. */
+  asksOnly?: boolean;
+  /** What is wrong that the API could not know of. */
+  check?: (body: Body) => Faults;
+  /** What it comes to, below the fields, with every change that can be read. */
   preview?: (body: Body) => ComponentChildren;
+  /** Told what is typed: at first, and with every change. */
+  onTyped?: (body: Body) => void;
   children?: ComponentChildren;
 }
 
 const NONE: Faults = new Map();
 
-export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Cancel", danger = false, onlyChanged = false, preview, children }: Props): JSX.Element {
+export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Cancel", danger = false, onlyChanged = false, asksOnly = false, check, preview, onTyped, children }: Props): JSX.Element {
   const form = useRef<HTMLFormElement>(null);
   const [faults, setFaults] = useState<Faults>(NONE);
   const [error, setError] = useState<Failure>();
@@ -51,13 +57,14 @@ export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Canc
     event.preventDefault();
     const { body, faults: unread } = read(false);
     setError(undefined);
-    if (unread.size) return refuse(unread);
-    if (onlyChanged && !Object.keys(body).length) return (say("Nothing was changed."), onCancel());
+    const wrong = unread.size ? unread : (check?.(body) ?? NONE);
+    if (wrong.size) return refuse(wrong);
+    if (onlyChanged && !Object.keys(body).length) return (say("Nothing was changed."), onCancel?.());
     setFaults(NONE);
     setBusy(true);
     try {
       const says = await onSend(body);
-      refreshAll();
+      if (!asksOnly) refreshAll();
       if (says) say(says);
     } catch (failure) {
       const { faults: found, others } = faultsOf(failure, all);
@@ -67,12 +74,17 @@ export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Canc
       setBusy(false);
     }
   };
+  const typed = (): void => {
+    if (preview) draw((n) => n + 1);
+    onTyped?.(read(true).body);
+  };
+  useEffect(() => onTyped?.(read(true).body), []);
   return (
-    <form ref={form} noValidate onSubmit={(event) => void send(event)} {...(preview ? { onInput: () => draw((n) => n + 1) } : {})}>
+    <form ref={form} noValidate onSubmit={(event) => void send(event)} {...(preview || onTyped ? { onInput: typed } : {})}>
       {children}
       <div class="form">
         {inputs.map((input, index) => (
-          <Typed key={input.name} input={input} fault={faults.get(input.name)} first={index === 0} />
+          <Typed key={input.name} input={input} fault={faults.get(input.name)} first={index === 0 && !asksOnly} />
         ))}
       </div>
       {more.length > 0 && (
@@ -88,8 +100,8 @@ export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Canc
       {preview?.(read(true).body)}
       {error && <Wrong error={error} />}
       <div class="row end">
-        <Button onClick={onCancel}>{cancel}</Button>
-        <button class={`button ${danger ? "danger" : "main"}`} disabled={busy} aria-busy={busy}>
+        {onCancel && <Button onClick={onCancel}>{cancel}</Button>}
+        <button class={`button ${danger ? "danger" : asksOnly ? "" : "main"}`} disabled={busy} aria-busy={busy}>
           {verb}
         </button>
       </div>

@@ -51,6 +51,7 @@ export function Shell({ me, children }: { me: Me; children: ComponentChildren })
     { key: "/", what: "search jobs", run: () => document.querySelector<HTMLInputElement>("input[type=search]")?.focus() ?? go(to("jobs")) },
     { key: "R", what: "read everything again", run: refreshAll },
     { key: "T", what: "light, dark or the system's", run: nextTheme },
+    { key: "g y", what: "Your account", run: () => go(to("account")) },
     ...entries.map((entry) => ({ key: `g ${entry.key}`, what: entry.name, run: () => go(to(...(entry.path ? [entry.path] : []))) })),
   ]);
   useEffect(() => setOpen(false), [place]);
@@ -92,7 +93,9 @@ export function Shell({ me, children }: { me: Me; children: ComponentChildren })
           ))}
         </nav>
         <div class="foot">
-          <div class="who">{me.user?.email ?? "an API key"}</div>
+          <a class="who" href={to("account")}>
+            {me.user?.email ?? "an API key"}
+          </a>
           <div class="row">
             <Button onClick={() => setHelp(true)} aria-label="Keys of the keyboard">
               ?
