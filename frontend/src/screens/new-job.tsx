@@ -81,7 +81,7 @@ function Fields({ like }: { like: Partial<JobDetail> }): JSX.Element {
     return made.deduplicated ? "There is one with this key already: this is it." : "It is enqueued.";
   };
   return (
-    <Card title="The job">
+    <Card title="The job" narrow>
       <Form inputs={usual} more={further} verb="Enqueue" onSend={send} onCancel={() => go(to("jobs"))} />
     </Card>
   );

@@ -17,7 +17,7 @@ export function Partitions({ path }: { path: string }): JSX.Element {
   const columns: Column<Partition>[] = [
     { name: "Partition", cell: (one) => one.partition_key || <span class="dim">without a key</span> },
     { name: "Waiting", cell: (one) => count(one.waiting), end: true },
-    { name: "Running", cell: (one) => one.running, end: true },
+    { name: "Running", cell: (one) => one.running, end: true, wide: true },
     {
       name: "Weight",
       cell: (one) =>

@@ -58,12 +58,17 @@ export function ScheduleEditor({ of, onDone }: { of?: Schedule; onDone: () => vo
     return `${name} is saved.`;
   };
   return (
-    <div class="columns">
-      <Card title={of ? `Edit ${of.name}` : "New schedule"}>
-        <Form inputs={usual} more={further} verb="Save" onSend={save} onCancel={onDone} onTyped={(body) => setTiming(timingOf(body))} />
-      </Card>
-      <Card title="It would fire">{timing && <Occurrences timing={timing} />}</Card>
-    </div>
+    <>
+      <header>
+        <h1>{of ? `Edit ${of.name}` : "New schedule"}</h1>
+      </header>
+      <div class="columns">
+        <Card title="When, and which job">
+          <Form inputs={usual} more={further} verb="Save" onSend={save} onCancel={onDone} onTyped={(body) => setTiming(timingOf(body))} />
+        </Card>
+        <Card title="It would fire">{timing && <Occurrences timing={timing} />}</Card>
+      </div>
+    </>
   );
 }
 

@@ -121,10 +121,10 @@ export function Facts({ of }: { of: readonly (readonly [string, ComponentChildre
   );
 }
 
-/** A card with a heading. */
-export function Card({ title, aside, children, id }: { title: string; aside?: ComponentChildren; children: ComponentChildren; id?: string }): JSX.Element {
+/** A card with a heading. `narrow`: no wider than a form reads well. */
+export function Card({ title, aside, children, id, narrow = false }: { title: string; aside?: ComponentChildren; children: ComponentChildren; id?: string; narrow?: boolean }): JSX.Element {
   return (
-    <section class="card" id={id} aria-label={title}>
+    <section class={`card ${narrow ? "narrow" : ""}`} id={id} aria-label={title}>
       <header>
         <h2>{title}</h2>
         {aside}

@@ -19,7 +19,6 @@ interface Props {
   onSend: (body: Body) => Promise<string | void>;
   onCancel?: () => void;
   cancel?: string;
-  danger?: boolean;
   /** An edit: what stands as it was is not sent. */
   onlyChanged?: boolean;
   /** It changes nothing: nothing is to be read again after it, and nothing takes the focus before it. */
@@ -35,7 +34,7 @@ interface Props {
 
 const NONE: Faults = new Map();
 
-export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Cancel", danger = false, onlyChanged = false, asksOnly = false, check, preview, onTyped, children }: Props): JSX.Element {
+export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Cancel", onlyChanged = false, asksOnly = false, check, preview, onTyped, children }: Props): JSX.Element {
   const form = useRef<HTMLFormElement>(null);
   const [faults, setFaults] = useState<Faults>(NONE);
   const [error, setError] = useState<Failure>();
@@ -101,7 +100,7 @@ export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Canc
       {error && <Wrong error={error} />}
       <div class="row end">
         {onCancel && <Button onClick={onCancel}>{cancel}</Button>}
-        <button class={`button ${danger ? "danger" : asksOnly ? "" : "main"}`} disabled={busy} aria-busy={busy}>
+        <button class={`button ${asksOnly ? "" : "main"}`} disabled={busy} aria-busy={busy}>
           {verb}
         </button>
       </div>
@@ -175,7 +174,7 @@ function Typed({ input, fault, first = false }: { input: Input; fault: string | 
           ))}
         </select>
       ) : TALL.has(is) ? (
-        <textarea {...common} rows={is === "json" ? 6 : 3} spellcheck={false} defaultValue={text} />
+        <textarea {...common} rows={is === "json" && input.value !== undefined ? 8 : 3} spellcheck={false} defaultValue={text} />
       ) : is === "password" ? (
         <input {...common} type="password" autocomplete={name === "current_password" ? "current-password" : "new-password"} />
       ) : is === "instant" ? (

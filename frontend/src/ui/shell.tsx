@@ -55,7 +55,7 @@ export function Shell({ me, children }: { me: Me; children: ComponentChildren })
     ...entries.map((entry) => ({ key: `g ${entry.key}`, what: entry.name, run: () => go(to(...(entry.path ? [entry.path] : []))) })),
   ]);
   useEffect(() => setOpen(false), [place]);
-  const here = place.path[0] ?? "";
+  const here = (place.path[0] ?? "").replace(/^new-job$/, "jobs").replace(/^new-schedule$/, "schedules");
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
