@@ -33,6 +33,10 @@ def test_b071_only_the_leading_stage_goes_and_only_once() -> None:
         ("POST", "/v1/queues/a/b/pause", "/v1/queues/a%2Fb/pause"), ("POST", "/v1/queues/a%2Fpause/resume", "/v1/queues/a%2Fpause/resume"),
         ("GET", "/v1/queues/a/pause", "/v1/queues/a%2Fpause"), ("PATCH", "/v1/queues/pause/pause", "/v1/queues/pause%2Fpause"),
         ("POST", "/v1/queues/a/pause", "/v1/queues/a/pause"), ("DELETE", "/v1/retry-policies/x/y/z", "/v1/retry-policies/x%2Fy%2Fz"),
+        ("PATCH", "/v1/queues/a/partitions/b", "/v1/queues/a/partitions/b"),
+        ("PATCH", "/v1/queues/a/b/partitions/c/d", "/v1/queues/a%2Fb/partitions/c%2Fd"),
+        ("PATCH", "/v1/queues/a%2Fb/partitions/c%2Fd", "/v1/queues/a%2Fb/partitions/c%2Fd"),
+        ("PATCH", "/v1/queues/a/partitions", "/v1/queues/a%2Fpartitions"),
     ],
 )  # fmt: skip
 def test_names_with_slashes_reach_their_queue_whether_the_gateway_decodes_or_not(method: str, given: str, normal: str) -> None:

@@ -28,8 +28,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SHOTS = ROOT / ".tidemill" / "screenshots"
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 WIDE, NARROW = {"width": 1280, "height": 850}, {"width": 360, "height": 740}
-EXPECTED = re.compile(r"status of (401|422) ")
-"""A browser logs answers that are no faults: there is no session yet; what is being typed is not right yet."""
+EXPECTED = re.compile(r"status of (401|404|409|422) ")
+"""A browser logs answers that are no faults: no session yet, gone meanwhile, not possible now, not right yet."""
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="session")

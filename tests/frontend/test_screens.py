@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from frontend.conftest import NARROW, SHOTS, go
+from frontend.conftest import NARROW, SHOTS, WIDE, go
 from playwright.sync_api import Page, expect
 
 from harness.showcase import Showcase
@@ -18,6 +18,7 @@ RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "
 SCREENS = {
     "overview": ("", "Backlog per queue"),
     "jobs": ("jobs", "mail.send"),
+    "job-new": ("new-job", "More fields"),
     "job-dead": ("jobs/{dead}", "SmtpError"),
     "job-running": ("jobs/{running}", "3 of 10"),
     "job-queued": ("jobs/{queued}", "Why is it not running?"),
@@ -26,6 +27,8 @@ SCREENS = {
     "dead-letters-one-by-one": ("dead-letters?view=jobs", "Timeout"),
     "queues": ("queues", "reports"),
     "queue": ("queues/billing", "Partitions"),
+    "limits": ("limits", "Standing limits"),
+    "retry-policies": ("retry-policies", "gently"),
     "schedules": ("schedules", "nightly-report"),
     "schedule": ("schedules/nightly-report", "Europe/Berlin"),
     "schedule-new": ("new-schedule", "It would fire"),
@@ -35,6 +38,7 @@ SCREENS = {
     "worker": ("workers/{worker}", "host-a"),
     "operations": ("operations", "cancel"),
     "operation": ("operations/{operation}", "This will cancel"),
+    "account": ("account", "Change the password"),
     "keys": ("keys", "enqueue"),
     "members": ("members", "owner"),
     "projects": ("projects", "Name"),
@@ -64,3 +68,42 @@ def test_screen_shows_what_there_is_without_a_fault_in_both_themes(page: Page, s
     page.set_viewport_size(NARROW)  # type: ignore[arg-type]
     page.screenshot(path=SHOTS / f"{name}-360.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+
+
+DIALOGS = {
+    "queue-new": ("queues", "New queue"),
+    "queue-edit": ("queues/billing", "Edit"),
+    "queue-delete": ("queues/billing", "Delete"),
+    "partition-weight": ("queues/billing", "Weight of tenant-1: 1, change it"),
+    "rate-class-edit": ("limits", "Edit mail"),
+    "limit-new": ("limits", "New limit"),
+    "policy-edit": ("retry-policies", "Edit gently"),
+    "job-edit": ("jobs/{queued}", "edit"),
+    "batch-cancel": ("batches/{batch}", "Cancel"),
+    "key-new": ("keys", "New key"),
+    "key-rotate": ("keys", "Rotate showcase"),
+    "member-add": ("members", "Add somebody"),
+    "organization": ("members", "Settings of My organization"),
+    "password": ("account", "Change the password"),
+    "project-delete": ("projects", "Delete"),
+}
+
+
+def test_every_dialog_has_no_fault_in_either_theme_and_fits_a_phone(page: Page, shown: Showcase) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for name, (place, button) in DIALOGS.items():
+        go(page, shown, place.format(**shown.jobs, batch=shown.batch))
+        page.get_by_role("button", name=button, exact=True).click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button").last.wait_for()
+        for theme, rules in (("light", RULES), ("dark", IN_DARK)):
+            page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            page.screenshot(path=SHOTS / f"dialog-{name}-{theme}.png")
+            assert faults(page, rules) == [], name
+        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+        page.screenshot(path=SHOTS / f"dialog-{name}-360.png")
+        wide = dialog.evaluate("box => box.scrollWidth - box.clientWidth")
+        assert wide <= 0, f"{name} is {wide} px too wide"
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)

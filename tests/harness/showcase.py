@@ -80,6 +80,8 @@ def arrange(dev: Dev) -> Showcase:
     jobs = [{"job_type": "import.part", "queue": "billing"} for _ in range(4)]
     shown.batch = shown.ask("POST", "/v1/batches", {"name": "import", "seal": True, "jobs": jobs})["batch"]["id"]
     shown.ask("PUT", "/v1/rate-classes/mail", {"limit": 10, "window_ms": 1_000, "burst": 20})
+    shown.ask("POST", "/v1/retry-policies", {"name": "gently", "strategy": "linear", "base_delay_ms": 90_000, "max_attempts": 4})
+    shown.ask("PATCH", "/v1/queues/reports", {"default_retry_policy": "gently"})
     shown.ask("PUT", "/v1/concurrency-limits/few", {"queue": "billing", "max_concurrent": 2})
     shown.operation = shown.ask("POST", "/v1/operations", {"action": "cancel", "filter": {"queue": "billing"}, "dry_run": True})["id"]
     shown.tick()

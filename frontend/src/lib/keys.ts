@@ -35,6 +35,11 @@ function types(target: EventTarget | null): boolean {
   return !!element?.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable=true]");
 }
 
+/** Is this press the element's own: Enter or space on a button, a link, a box? */
+function isIts(target: EventTarget | null, key: string): boolean {
+  return (key === "Enter" || key === " ") && !!(target as HTMLElement | null)?.closest?.("button, a, summary, input");
+}
+
 /** Which shortcut a press means, given the press before it. */
 export function meant(shortcuts: readonly Shortcut[], before: string, key: string): Shortcut | undefined {
   return (before ? shortcuts.find((one) => one.key === `${before} ${key}`) : undefined) ?? shortcuts.find((one) => one.key === key);
@@ -50,7 +55,7 @@ export function listen(): () => void {
       if (event.key === "Escape") (event.target as HTMLElement).blur();
       return;
     }
-    if (document.querySelector("dialog[open]")) return;
+    if (document.querySelector("dialog[open]") || isIts(event.target, event.key)) return;
     const recent = event.timeStamp - at < SECOND_WITHIN_MS ? before : "";
     const found = meant(active(), recent, event.key);
     before = event.key;

@@ -29,8 +29,8 @@ interface Quarantined {
 
 const NO_QUERY = new URLSearchParams();
 const SAYS: Record<string, string> = {
-  release: "They go back to their queues and may take workers with them again; three more losses bring them back here.",
-  discard: "They will not run. Later jobs with the same payload may run again.",
+  release: "What is set aside goes back to its queue, at its first attempt, and later jobs with this payload run again; they may take workers with them. Losses count anew.",
+  discard: "They are cancelled. The payload stays in quarantine: later jobs with it are set aside too, until it is released.",
 };
 
 export function QuarantineScreen(): JSX.Element {
@@ -70,7 +70,7 @@ export function QuarantineScreen(): JSX.Element {
           />
           <div class="row">
             {may("operate") &&
-              one.actions.map((verb) => (
+              one.actions.filter((verb) => verb !== "discard" || one.jobs.count > 0).map((verb) => (
                 <Button key={verb} kind={verb === "discard" ? "danger" : "plain"} onClick={() => ask(one, verb)}>
                   {verb}
                 </Button>

@@ -28,7 +28,6 @@ export function RemoveQueue({ of, onClose }: { of: Queue; onClose: () => void })
       const answer = await api.delete<Operation | undefined>(path, force ? { force: true } : {});
       if (answer) return answer;
       say(`${of.name} is deleted.`);
-      refreshAll();
       go(to("queues"));
       onClose();
       return undefined;
@@ -37,7 +36,7 @@ export function RemoveQueue({ of, onClose }: { of: Queue; onClose: () => void })
   };
   const close = (): void => {
     if (operation?.status === "completed") go(to("queues"));
-    refreshAll();
+    else refreshAll();
     onClose();
   };
   return (

@@ -42,7 +42,7 @@ export function Workers(): JSX.Element {
 function Liveness({ of }: { of: Worker }): JSX.Element {
   return (
     <>
-      <State is={of.is_live ? "live" : "stale"} /> {of.status !== "active" && <span class="dim">{of.status}</span>}
+      <State is={of.is_live ? "live" : "stale"} /> {of.status !== "running" && <span class="dim">{of.status}</span>}
       {of.command && <span class="dim"> asked to {of.command}</span>}
     </>
   );

@@ -77,7 +77,10 @@ export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Canc
     if (preview) draw((n) => n + 1);
     onTyped?.(read(true).body);
   };
-  useEffect(() => onTyped?.(read(true).body), []);
+  useEffect(() => {
+    form.current?.querySelector<HTMLElement>("[autofocus]")?.focus(); // a dialog does so by itself, a screen does not
+    onTyped?.(read(true).body);
+  }, []);
   return (
     <form ref={form} noValidate onSubmit={(event) => void send(event)} {...(preview || onTyped ? { onInput: typed } : {})}>
       {children}

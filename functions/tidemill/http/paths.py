@@ -28,7 +28,8 @@ def _folded(segments: list[str], method: str) -> list[str]:
     if len(segments) < 4 or segments[0] != "v1" or segments[1] not in routes.VERBS:
         return segments
     last = [segments[-1]] if segments[-1] in routes.VERBS[segments[1]].get(method, ()) else []
-    if method == "PATCH" and segments[1] == "queues" and segments[-2] == "partitions" and len(segments) > 4:
-        last = segments[-2:]
+    if method == "PATCH" and segments[1] == "queues" and "partitions" in segments[3:-1]:
+        at = len(segments) - 2 - segments[-2::-1].index("partitions")
+        return [*segments[:2], "%2F".join(segments[2:at]), "partitions", "%2F".join(segments[at + 1 :])]
     name = segments[2 : len(segments) - len(last)]
     return [*segments[:2], "%2F".join(name), *last]
