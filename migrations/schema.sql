@@ -1847,6 +1847,22 @@ CREATE FUNCTION tidemill.plain_fields() RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ARRAY['job_type'::text, 'queue'::text, 'payload'::text, 'schema_version'::text, 'priority'::text, 'run_at'::text, 'delay_ms'::text, 'max_attempts'::text, 'timeout_ms'::text, 'headers'::text, 'traceparent'::text, 'tracestate'::text];
 
+CREATE FUNCTION tidemill.prune_audit_log(p_days integer, p_limit integer) RETURNS bigint
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    with oldest as (
+        select a.id, a.at from tidemill.audit_log a
+        where (select f.at from tidemill.audit_log f order by f.id limit 1) < clock_timestamp() - make_interval(days => greatest(p_days, 365))
+        order by a.id limit p_limit
+    ), gone as (
+        delete from tidemill.audit_log a using oldest o
+        where a.id = o.id and o.at < clock_timestamp() - make_interval(days => greatest(p_days, 365))
+        returning 1
+    )
+    select count(*) from gone
+$$;
+
 CREATE FUNCTION tidemill.queue_lock(queue_id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended((queue_id)::text, (1789)::bigint);
@@ -2444,6 +2460,51 @@ begin
         update tidemill.queue_fills f set at_most = f.at_most + p_wanted where f.queue_id = p_queue_id;
     end if;
     return p_wanted;
+end $$;
+
+CREATE FUNCTION tidemill.tend_signing_keys(p_older_secs bigint, p_overlap_secs bigint, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(made bigint, removed bigint)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now constant timestamptz := coalesce(p_now, clock_timestamp());
+begin
+    made := 0;
+    removed := 0;
+    if p_older_secs < 3600 or p_overlap_secs < 1800 then
+        raise exception 'keys live for an hour at least and are taken back for half of one: % and % s are too short', p_older_secs, p_overlap_secs
+            using errcode = 'invalid_parameter_value';
+    end if;
+    if not exists (
+        select from tidemill.signing_keys k
+        where (k.retired_at is null and k.created_at <= v_now - make_interval(secs => p_older_secs)) or k.retired_at <= v_now - make_interval(secs => p_overlap_secs)
+    ) or not pg_try_advisory_xact_lock(hashtextextended('tidemill.signing_keys', 1789)) then
+        return next;
+        return;
+    end if;
+    with newest as (
+        select k.purpose, max(k.created_at) as at from tidemill.signing_keys k where k.retired_at is null group by k.purpose
+    ), old as (
+        select n.purpose from newest n where n.at <= v_now - make_interval(secs => p_older_secs)
+    ), retired as (
+        -- every one but the newest, and that too where another takes its place
+        update tidemill.signing_keys k set retired_at = v_now
+        from newest n
+        where k.purpose = n.purpose and k.retired_at is null and (k.created_at < n.at or n.purpose in (select o.purpose from old o))
+    ), fresh as (
+        insert into tidemill.signing_keys (purpose, secret, created_at)
+        select o.purpose, uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()), v_now from old o
+        returning kid, purpose
+    ), noted as (
+        insert into tidemill.audit_log (actor_kind, action, target_kind, target_id, after)
+        select 'system', 'signing_keys.rotate', 'signing_key', f.kid::text, jsonb_build_object('purpose', f.purpose, 'reason', 'its time had come') from fresh f
+    )
+    select count(*) into made from fresh;
+    with gone as (
+        delete from tidemill.signing_keys k where k.retired_at <= v_now - make_interval(secs => p_overlap_secs) returning 1
+    )
+    select count(*) into removed from gone;
+    return next;
 end $$;
 
 CREATE TABLE tidemill.rate_classes (
@@ -4046,9 +4107,15 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queues TO tidemill_jobs;
 REVOKE ALL ON FUNCTION tidemill.found_system() FROM PUBLIC;
 GRANT ALL ON FUNCTION tidemill.found_system() TO tidemill_admin;
 
+REVOKE ALL ON FUNCTION tidemill.prune_audit_log(p_days integer, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION tidemill.prune_audit_log(p_days integer, p_limit integer) TO tidemill_scheduler;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_clocks TO tidemill_jobs;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queue_partitions TO tidemill_jobs;
+
+REVOKE ALL ON FUNCTION tidemill.tend_signing_keys(p_older_secs bigint, p_overlap_secs bigint, p_now timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION tidemill.tend_signing_keys(p_older_secs bigint, p_overlap_secs bigint, p_now timestamp with time zone) TO tidemill_scheduler;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.rate_classes TO tidemill_jobs;
 

@@ -5,6 +5,8 @@ the data alone: who deletes a stack has not said that the jobs may go (the datab
 
 `{"bootstrap": {"email": "…"}}` makes the first owner too and answers the password, once: it is in no log and no output of the stack.
 `"reset_password": true` gives an owner who has lost it another one.
+
+`{"rotate_signing_key": {"purpose": "session", "leaked": true}}` makes the next key that signs and answers its id.
 """
 
 from typing import Any
@@ -35,7 +37,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     with psycopg.connect(_dsn(settings, event.get("Login")), prepare_threshold=None, autocommit=True, connect_timeout=5) as conn:
         applied = migrate(conn, wait_s=wait_s)
         version = current_version(conn)
-        owner = _bootstrapped(conn, event.get("bootstrap"), settings.stage)
+        owner = _bootstrapped(conn, event.get("bootstrap"), settings.stage) | _rotated(conn, event.get("rotate_signing_key"))
         if first := event.get("Founding"):
             _found(conn, first)
     logger.info("migrated", extra={"applied": [migration.name for migration in applied], "version": version})
@@ -54,6 +56,15 @@ def _bootstrapped(conn: psycopg.Connection[Any], wanted: Any, stage: str) -> dic
 
     owner = make_owner(conn, str(wanted.get("email", "")), stage=stage, reset=wanted.get("reset_password") is True)
     return {"Owner": asdict(owner)}
+
+
+def _rotated(conn: psycopg.Connection[Any], wanted: Any) -> dict[str, Any]:
+    if not isinstance(wanted, dict):
+        return {}
+    from tidemill.store.signing import rotate_signing_key
+
+    made = rotate_signing_key(conn, str(wanted.get("purpose", "session")), has_leaked=wanted.get("leaked") is True)
+    return {"SigningKey": made._asdict()}
 
 
 def _dsn(settings: Settings, master: dict[str, str] | None) -> str:

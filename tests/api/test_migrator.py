@@ -70,3 +70,16 @@ def test_the_first_owner_is_made_by_hand_and_told_once(empty_database: str, monk
     assert noted == [("accounts.reset_password",)]
     with pytest.raises(Invalid):
         handler({"bootstrap": {"email": "nobody"}}, Context())
+
+
+def test_the_migrator_changes_the_key_that_signs_sessions(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMILL_DATABASE_URL", empty_database)
+    first = handler({"rotate_signing_key": {}}, Context())["Data"]["SigningKey"]
+    second = handler({"rotate_signing_key": {"leaked": True}}, Context())["Data"]["SigningKey"]
+    assert (first["taken_back_secs"], second["taken_back_secs"]) == (3600, 0)
+    with psycopg.connect(empty_database) as conn:
+        signing = conn.execute("select kid::text from tidemill.signing_keys where purpose = 'session' and retired_at is null").fetchall()
+        noted = [row[0] for row in conn.execute("select after ->> 'reason' from tidemill.audit_log order by id")]
+    assert (signing, noted) == ([(second["kid"],)], ["by hand", "it has leaked"])
+    with pytest.raises(Invalid, match="'passwords' is none of session, cursor"):
+        handler({"rotate_signing_key": {"purpose": "passwords"}}, Context())

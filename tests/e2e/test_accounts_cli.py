@@ -85,3 +85,15 @@ def test_bootstrap_on_the_database_is_repeatable(tidemill) -> None:
     assert tidemill("accounts", "password", "--password-stdin", text="twelve or more\n", **root).returncode == 0
     wrong = tidemill("accounts", "me", **root)
     assert (wrong.returncode, wrong.stderr) == (1, "tidemill: the email or the password is wrong\n")
+
+
+def test_the_key_that_signs_is_changed_without_anybody_being_logged_out(dev: Dev, tidemill) -> None:
+    body = {"email": dev.about["admin_email"], "password": dev.about["admin_password"]}
+    with httpx.Client(base_url=dev.url, timeout=60) as browser:
+        old = {"authorization": f"Bearer {browser.post('/v1/auth/login', json=body).json()['access_token']}"}
+        made = json.loads(tidemill("accounts", "rotate-signing-key", "--json").stdout)
+        assert browser.get("/v1/me", headers=old).status_code == 200
+        assert browser.post("/v1/auth/refresh").status_code == 200
+    assert (made["purpose"], made["taken_back_secs"]) == ("session", 3600)
+    refused = tidemill("accounts", "rotate-signing-key", "--purpose", "jokes")
+    assert (refused.returncode, "none of session, cursor" in refused.stderr) == (1, True)

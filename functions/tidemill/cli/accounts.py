@@ -14,8 +14,8 @@ from tidemill.domain.errors import Fault, Invalid
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True,
-    help="Make the first owner; see and change members and projects. All but bootstrap log in, with TIDEMILL_EMAIL and TIDEMILL_PASSWORD"
-    " or those of `tidemill dev`.",
+    help="Make the first owner; see and change members and projects. All but the first two log in, with TIDEMILL_EMAIL"
+    " and TIDEMILL_PASSWORD or those of `tidemill dev`.",
 )  # fmt: skip
 members = typer.Typer(no_args_is_help=True, help="Who is in an organization, and with which role.")
 projects = typer.Typer(no_args_is_help=True, help="What separates tenants: each has its own queues, jobs and keys.")
@@ -63,6 +63,26 @@ def bootstrap(
         print("the owner was there already and keeps the password; --reset-password sets a new one")
     elif owner.password or owner.api_key:
         print("password and key are shown only now; change the password with: tidemill accounts password")
+
+
+@app.command("rotate-signing-key")
+def rotate_signing_key(
+    dsn: Annotated[str | None, typer.Option(help="postgresql://…; else TIDEMILL_DATABASE_URL")] = None,
+    purpose: Annotated[str, typer.Option(help="session (access tokens) or cursor (where lists go on)")] = "session",
+    leaked: Annotated[bool, typer.Option("--leaked", help="What the old keys signed is refused: all have to refresh their tokens")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the next key that signs. The scheduler does so every 90 days; what the last one signed is taken for an hour more."""
+    from tidemill.store.database import connect
+    from tidemill.store.signing import rotate_signing_key as rotate
+
+    with database_faults(), connect(connection.database_url(dsn)) as conn:
+        made = rotate(conn, purpose, has_leaked=leaked)
+    if as_json:
+        output.print_json(made._asdict())
+        return
+    print(f"{made.kid}  signs {made.purpose}s from now on")
+    print("what older keys signed is refused within five minutes" if leaked else "what older keys signed is taken for an hour more")
 
 
 @app.command()

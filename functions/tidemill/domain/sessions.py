@@ -18,6 +18,12 @@ GRACE_MS: Final = 10_000
 OVERLAP_SECS: Final = 3_600
 """For how long tokens of a retired signing key are taken back."""
 
+ROTATE_SECS: Final = 90 * 86_400
+"""A key signs for so long, then the scheduler makes the next one."""
+
+AUDIT_KEPT_DAYS: Final = 400
+"""For how long notes of the audit log are kept; the database refuses less than a year."""
+
 PASSWORD_CHARS: Final = (12, 200)
 FORGET_SECS: Final = 900
 SLOTS: Final = 65_536

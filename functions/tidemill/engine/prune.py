@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
+from tidemill.domain.sessions import AUDIT_KEPT_DAYS
 from tidemill.engine.number_store import NumberStore
 from tidemill.engine.operation_store import OperationStore
 from tidemill.ports import SweepStore
@@ -22,7 +23,7 @@ class PruneStore(SweepStore, NumberStore, OperationStore, Protocol):
 
 def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
     """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, numbers,
-    refresh tokens, operations that ended 30 days ago with their records.
+    refresh tokens, operations that ended 30 days ago with their records, notes of the audit log after 400 days.
 
     A job's age counts from its end, per final state; a job that has not ended is never removed. A batch goes with the last of
     its jobs, but not within a day of its end.
@@ -35,6 +36,7 @@ def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None)
     numbers = store.prune_numbers(NUMBERS, now=now)
     sessions = store.prune_sessions(limit, now=now)
     operations, records = store.prune_operations(OPERATION_KEPT_MS, 10 * limit, now=now)
+    notes = store.prune_audit(AUDIT_KEPT_DAYS, 10 * limit)
     return {
         "jobs": jobs,
         "batches": batches,
@@ -45,4 +47,5 @@ def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None)
         "sessions": sessions,
         "operations": operations,
         "operation_jobs": records,
+        "audit_notes": notes,
     }

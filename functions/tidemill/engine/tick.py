@@ -25,6 +25,7 @@ from tidemill.engine.quarantine import sweep as sweep_quarantine
 from tidemill.engine.quarantine_store import QuarantineStore
 from tidemill.engine.reap import reap
 from tidemill.engine.schedule_store import ScheduleStore
+from tidemill.engine.signing import SigningKeyStore, tend
 from tidemill.engine.webhook_store import WebhookStore
 from tidemill.engine.webhooks import tell as tell_webhooks
 from tidemill.ports import Rolls, SweepStore
@@ -45,6 +46,7 @@ class TickStore(
     NumberStore,
     OperationStore,
     QuarantineStore,
+    SigningKeyStore,
     WebhookStore,
     Protocol,
 ):
@@ -83,6 +85,7 @@ def _passed(store: TickStore, roll: Rolls, clock: Clock, deadline: float, now: d
         ("fold", folding.step, "more"),
         ("sample", lambda: sample(store, now=now), "more"),
         ("prune", lambda: prune(store, limit=BATCH, now=now), "jobs"),
+        ("keys", lambda: tend(store, now=now), None),
     ]
     if tell is not None:
         phases.append(("publish", lambda: publish(store, tell, now=now), None))

@@ -223,6 +223,9 @@ class SweepStore(SettleStore, OperateStore, EnqueueStore, Protocol):
     def prune_sessions(self, limit: int, *, now: datetime | None) -> int:
         """Removes refresh tokens that have been over for a day; how many."""
 
+    def prune_audit(self, kept_days: int, limit: int) -> int:
+        """Removes the oldest notes of the audit log, if older than that; how many. Never any from within a year."""
+
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         """How many unique keys whose time is over were freed."""
 

@@ -92,6 +92,14 @@ class Sessions(Adapter):
         row = self._row("scheduler/prune_sessions", {"limit": limit, "now": now})
         return int(row[0]) if row else 0
 
+    def prune_audit(self, kept_days: int, limit: int) -> int:
+        row = self._row("scheduler/prune_audit", {"kept_days": kept_days, "limit": limit})
+        return int(row[0]) if row else 0
+
+    def tend_signing_keys(self, older_secs: int, overlap_secs: int, *, now: datetime | None) -> tuple[int, int]:
+        row = self._row("keys/tend_signing", {"older_secs": older_secs, "overlap_secs": overlap_secs, "now": now})
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
     def rotate_signing_key(self, purpose: str, secret: bytes, *, retired_secs_ago: int) -> str:
         """The kid of the key that signs from now on."""
         row = self._row("keys/rotate_signing", {"purpose": purpose, "secret": secret, "ago_secs": retired_secs_ago})
