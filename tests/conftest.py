@@ -66,6 +66,14 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["tidemill_template"] = (template.dsn, template.name)
 
 
+LONG = ("tests/e2e", "tests/infra", "tests/frontend", "tests/api/test_memory.py", "tests/engine/test_any_history.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first, folder by folder, so that no process is left alone with it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 def pytest_report_header() -> str:
     return f"database: {servers.kind()}"
 

@@ -32,10 +32,10 @@ def mutated(text: str, place: int) -> str:
     return text[:place] + ("A" if text[place] != "A" else "B") + text[place + 1 :]
 
 
-@pytest.fixture
-def keys(gateway: Gateway, database: str) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def keys(shared_gateway: Gateway) -> dict[str, str]:
     """A key per scope."""
-    return {scope.value: add_key(database, gateway.project_id, scope.value) for scope in KEY_SCOPES}
+    return {scope.value: add_key(shared_gateway.dsn, shared_gateway.project_id, scope.value) for scope in KEY_SCOPES}
 
 
 def test_b087_no_route_answers_without_a_valid_token(gateway: Gateway, database: str) -> None:
@@ -70,11 +70,13 @@ def test_b087_the_scheme_is_read_in_any_case_and_two_headers_are_none(gateway: G
 
 
 @pytest.mark.parametrize("name", [name for name, route in zip(ALL, routes.TABLE, strict=True) if route.scopes is not None])
-def test_b087_a_key_without_the_scope_is_forbidden_before_anything_is_read(gateway: Gateway, keys: dict[str, str], name: str) -> None:
+def test_b087_a_key_without_the_scope_is_forbidden_before_anything_is_read(
+    shared_gateway: Gateway, keys: dict[str, str], name: str
+) -> None:
     route = routes.TABLE[ALL.index(name)]
     assert route.scopes is not None
     for scope, key in keys.items():
-        reply = gateway.request(route.method, filled(route), "{not json" if route.method in ("POST", "PATCH") else None, key=key)
+        reply = shared_gateway.request(route.method, filled(route), "{not json" if route.method in ("POST", "PATCH") else None, key=key)
         if scope in route.scopes:
             assert reply.status not in (401, 403), (name, scope)
         else:
@@ -264,6 +266,6 @@ def test_keys_are_shown_once_used_and_revoked(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("bad", [{"name": ""}, {"scopes": []}, {"scopes": ["root"]}, {"expires_at": "2030-01-01"}, {"secret": "x"}])
-def test_keys_with_wrong_fields_are_refused(gateway: Gateway, bad: dict[str, Any]) -> None:
-    reply = gateway.post(f"/v1/projects/{gateway.project_id}/api-keys", {"name": "k", "scopes": ["read"], **bad})
+def test_keys_with_wrong_fields_are_refused(shared_gateway: Gateway, bad: dict[str, Any]) -> None:
+    reply = shared_gateway.post(f"/v1/projects/{shared_gateway.project_id}/api-keys", {"name": "k", "scopes": ["read"], **bad})
     assert reply.status == 422

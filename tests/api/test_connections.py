@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 
 from api.gateway import Gateway
+from harness.clock import allowed
 from harness.databases import as_url
 from tidemill.local import postgres
 from tidemill.store.migrate import migrate
@@ -103,10 +104,10 @@ def test_b073_no_free_connection_is_a_quick_503_and_mends_itself(limited: Gatewa
         reply = limited.request(method, path, body)
         assert (reply.status, reply.json["code"]) == (503, "unavailable")
         assert 1 <= int(reply.headers["retry-after"]) <= 60
-    assert time.perf_counter() - began < 10
+    assert time.perf_counter() - began < allowed(10)
     for conn in held:
         conn.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while (reply := limited.post("/v1/jobs", {"job_type": "t"})).status == 503:
         assert time.monotonic() < deadline  # the server notices the ends of the others a moment later
     assert reply.status == 201

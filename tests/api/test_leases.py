@@ -258,7 +258,7 @@ def test_b086_cancel_and_complete_at_the_same_instant_have_one_of_two_histories(
         refused: list[BaseException] = []
 
         def cancel(job_id: str = job_id, ready: threading.Barrier = ready, refused: list[BaseException] = refused) -> None:
-            ready.wait(10)
+            ready.wait(120)
             try:
                 operate.cancel(store, gateway.project_id, job_id, force=number % 2 == 0, roll=lambda: 0.5)  # noqa: B023
             except TidemillError as fault:
@@ -266,9 +266,9 @@ def test_b086_cancel_and_complete_at_the_same_instant_have_one_of_two_histories(
 
         thread = threading.Thread(target=cancel)
         thread.start()
-        ready.wait(10)
+        ready.wait(120)
         status = gateway.ack(job, "complete")["status"]
-        thread.join(10)
+        thread.join(120)
         state = gateway.get(f"/v1/jobs/{job_id}").json["state"]
         assert all(type(error).__name__ == "InvalidTransition" for error in refused), refused
         histories.add((status, state))

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from api.gateway import Gateway
+from harness.databases import Databases
 from tidemill.store import job_filters
 from tidemill.store.lists import Place
 from tidemill.store.statements import sql
@@ -25,9 +26,10 @@ class Filled(NamedTuple):
     ids: list[str]
 
 
-@pytest.fixture(params=["unknown", "analysed"])
-def filled(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Filled]:
+@pytest.fixture(scope="module", params=["unknown", "analysed"])
+def filled(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Filled]:
     """30,000 jobs, half of them completed, 500 dead, 300 running, the rest due or ahead; another project with as many."""
+    gateway = Gateway(databases.clone())
     with psycopg.connect(gateway.dsn, autocommit=True, prepare_threshold=None) as conn:
         for table in ("jobs", "job_executions", "job_queue_entries", "job_leases"):
             conn.execute(f"alter table tidemill.{table} set (autovacuum_enabled = false)")
@@ -52,6 +54,8 @@ def filled(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Filled]
         newest = "select id::text from tidemill.jobs where project_id = %s order by id desc limit 200"
         ids = [row[0] for row in conn.execute(newest, [gateway.project_id])]
         yield Filled(conn, gateway.project_id, ids)
+    gateway.close()
+    databases.drop(gateway.dsn)
 
 
 def cost(filled: Filled, name: str, params: dict[str, Any]) -> tuple[int, int]:

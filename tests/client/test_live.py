@@ -9,6 +9,7 @@ from typing import TypeVar
 import psycopg
 import pytest
 
+from harness.clock import allowed
 from harness.instance import Instance
 from harness.outage import Proxy
 from tidemill.client import Client, HttpSource, enqueue_in_transaction
@@ -47,7 +48,7 @@ def complete(source: HttpSource, job: ClaimedJob) -> None:
 
 def patiently(call: Callable[[], T]) -> T:
     """As the runner does: an ack is sent until it is through."""
-    ends_at = time.monotonic() + 20
+    ends_at = time.monotonic() + 120
     while time.monotonic() < ends_at:
         with suppress(errors.Unavailable):
             return call()
@@ -161,8 +162,8 @@ def test_rest_ends_as_soon_as_a_job_is_there(client: Client, source: HttpSource)
     assert source.claim(1) == []
     made = client.enqueue("live", delay_ms=300)
     began = time.monotonic()
-    source.rest(20)
-    assert time.monotonic() - began < 10
+    source.rest(120)
+    assert time.monotonic() - began < 60
     job = one(source)
     assert job.job_id == made.id
     complete(source, job)
@@ -207,7 +208,7 @@ def test_close_ends_a_call_under_way(instance: Instance) -> None:
     made.close()
     with pytest.raises(errors.Unavailable):
         made.claim(1)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < allowed(10)
 
 
 def test_job_of_a_transaction_is_like_any_other(client: Client, instance: Instance) -> None:

@@ -20,7 +20,7 @@ from tidemill.ports import JobSource
 
 WORKER = "01a228ea-6d51-7a89-8421-000000000001"
 TOKEN = "01a228ea-6d51-4a89-8421-000000000002"
-SOON = 10.0
+SOON = 60.0
 
 
 def claimed(name: str = "j1", **fields: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def ends_well(dev: Dev, how: signal.Signals, watched: Watched) -> float:
     dev.process.send_signal(how)
     while dev.process.poll() is None:
         watched.note(dev)
-        assert time.monotonic() - began < 30, "does not end"
+        assert time.monotonic() - began < 180, "does not end"
     took = time.monotonic() - began
     assert dev.wait() == 0, "".join(dev.errors)[-2000:]
     assert watched.left() == []
@@ -94,7 +94,7 @@ def test_b081_with_a_long_poll_under_way() -> None:
             poller.start()
             until(lambda: claims_wait_on_the_database(dev), what="the poll in the function")
             assert ends_well(dev, signal.SIGTERM, Watched()) < 12
-            poller.join(20)
+            poller.join(120)
     assert [getattr(answer, "status_code", None) for answer in answers] == [503]
 
 

@@ -85,7 +85,7 @@ def test_a_long_poll_ends_when_a_job_comes_and_short_calls_pass_it_meanwhile(dev
     def poll() -> None:
         """As a worker does: told to come back, it comes back."""
         with dev.client() as client:
-            begun.wait(30)
+            begun.wait(120)
             while True:
                 answer = client.post("/v1/claims", json=claim)
                 if answer.status_code == 503:
@@ -97,13 +97,13 @@ def test_a_long_poll_ends_when_a_job_comes_and_short_calls_pass_it_meanwhile(dev
     pollers = [threading.Thread(target=poll) for _ in range(12)]
     for poller in pollers:
         poller.start()
-    begun.wait(30)
+    begun.wait(120)
     for _ in range(20):
         assert api.post("/v1/acks", json={"acks": []}).status_code in (200, 422)
     assert jobs == []
     made = api.post("/v1/jobs/bulk", json={"jobs": [{"job_type": "e2e.awaited"}] * 12}).json()
     for poller in pollers:
-        poller.join(60)
+        poller.join(120)
     assert sorted(jobs) == sorted(item["job_id"] for item in made["results"])
     assert all(answer.headers["retry-after"] for answer in refused)
 

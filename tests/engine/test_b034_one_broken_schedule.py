@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.mill import M, Mill, S
-from harness.schedules import at, fire, jobs, occurrences, put, show, told
+from harness.schedules import at, fire, jobs, occurrences, put, put_like, show, told
 from tidemill.engine import fire as module
 from tidemill.engine import schedules
 from tidemill.engine.tick import tick
@@ -30,8 +30,8 @@ BREAKS = {
 
 
 def fifty(mill: Mill) -> None:
-    for n in range(50):
-        put(mill, f"s{n:02}", NOW, cron="0 10 * * *")
+    put(mill, "s00", NOW, cron="0 10 * * *")
+    put_like(mill, "s00", [f"s{n:02}" for n in range(1, 50)])
 
 
 @pytest.mark.parametrize("broken", BREAKS)
@@ -102,8 +102,8 @@ def test_b034_a_fault_of_ours_in_one_schedule_stops_no_other(mill: Mill, monkeyp
 
 
 def test_b034_more_than_a_transaction_of_schedules_behind_a_broken_one_still_fire(mill: Mill) -> None:
-    for n in range(600):
-        put(mill, f"s{n:03}", NOW, cron="0 10 * * *")
+    put(mill, "s000", NOW, cron="0 10 * * *")
+    put_like(mill, "s000", [f"s{n:03}" for n in range(1, 600)])
     mill.conn.execute(
         "update tidemill.scheduled_jobs set job = jsonb_build_object('priority', 99999) where name in ('s000', 's300', 's599')"
     )

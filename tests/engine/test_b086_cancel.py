@@ -115,7 +115,7 @@ def test_b086_cancel_and_complete_at_the_same_instant_have_two_legal_histories(m
 
     def cancels() -> None:
         for job in jobs:
-            gate.wait(timeout=60)
+            gate.wait(timeout=120)
             try:
                 said.append(cancel(other.store, mill.project_id, job.job_id, force=force, roll=mill.roll).value)
             except InvalidTransition as error:
@@ -125,7 +125,7 @@ def test_b086_cancel_and_complete_at_the_same_instant_have_two_legal_histories(m
     thread.start()
     acked = []
     for job in jobs:
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         acked.append(mill.complete(job).status)
     thread.join()
     seen = set()

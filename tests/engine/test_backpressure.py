@@ -171,7 +171,7 @@ def test_two_who_enqueue_at_once_wait_for_each_other_and_do_not_overshoot(mill: 
         thread.start()
         observer = mill.another()
         until(lambda: waiting_on_locks(observer.conn))
-    thread.join(timeout=10)
+    thread.join(timeout=120)
     assert len(refused) == 1
     assert mill.count("jobs") == 6
 
@@ -206,7 +206,7 @@ def test_queues_are_locked_in_one_order(mill: Mill) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=120)
     assert faults == []
     assert mill.count("jobs") == 160
 

@@ -77,27 +77,27 @@ def by_sql(mill: Mill, jobs: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("fault", "field"), FAULTS, ids=lambda x: str(x)[:60])
-def test_the_sql_door_names_the_job_and_the_field_and_stores_nothing(mill: Mill, fault: dict[str, Any], field: str) -> None:
+def test_the_sql_door_names_the_job_and_the_field_and_stores_nothing(shared_mill: Mill, fault: dict[str, Any], field: str) -> None:
     good = {"job_type": "t", "idempotency_key": "good", "unique": {}}
     with pytest.raises(psycopg.Error) as caught:
-        by_sql(mill, [good, {"job_type": "t", **fault}, good])
+        by_sql(shared_mill, [good, {"job_type": "t", **fault}, good])
     assert caught.value.sqlstate == "TM422", caught.value
     assert str(caught.value).startswith(f"jobs[1].{field}: "), caught.value
     assert "DETAIL" not in str(caught.value)
-    assert [mill.count(table) for table in ("jobs", "job_queue_entries", "unique_holds")] == [0, 0, 0]
+    assert [shared_mill.count(table) for table in ("jobs", "job_queue_entries", "unique_holds")] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("jobs", [None, 1, "x", {}, {"job_type": "t"}])
-def test_what_is_no_list_is_refused(mill: Mill, jobs: Any) -> None:
+def test_what_is_no_list_is_refused(shared_mill: Mill, jobs: Any) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        by_sql(mill, jobs)
+        by_sql(shared_mill, jobs)
     assert caught.value.sqlstate == "TM422"
 
 
 @pytest.mark.parametrize("item", [None, 1, "x", []])
-def test_an_item_that_is_no_object_is_refused(mill: Mill, item: Any) -> None:
+def test_an_item_that_is_no_object_is_refused(shared_mill: Mill, item: Any) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        by_sql(mill, [{"job_type": "t"}, item])
+        by_sql(shared_mill, [{"job_type": "t"}, item])
     assert caught.value.sqlstate == "TM422"
     assert "jobs[1]" in str(caught.value)
 

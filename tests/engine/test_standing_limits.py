@@ -229,7 +229,7 @@ def test_claim_under_way_is_waited_for_and_counted(mill: Mill) -> None:
         thread = threading.Thread(target=limit_queue, args=(setter, "default", 4))
         thread.start()
         until(lambda: waiting_on_locks(mill.conn))
-    thread.join(timeout=10)
+    thread.join(timeout=120)
     assert len(mill.claim(10)) == 1
 
 

@@ -39,7 +39,7 @@ class Churning:
         for thread in threads:
             thread.join(timeout=120)
         self._over.set()
-        watcher.join(timeout=30)
+        watcher.join(timeout=120)
         return self.wrong
 
     def _guarded(self, target: Callable[..., None]) -> Callable[..., None]:

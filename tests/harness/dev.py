@@ -20,8 +20,8 @@ import psutil
 
 FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
 COMMAND = (sys.executable, "-m", "tidemill.cli")
-READY_S = 60.0
-END_S = 60.0
+READY_S = 180.0
+END_S = 180.0
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -139,7 +139,7 @@ class Watched:
         """Remember who is there."""
         self.seen |= {process.pid: process for process in dev.family()}
 
-    def left(self, within_s: float = 10.0) -> list[str]:
+    def left(self, within_s: float = 60.0) -> list[str]:
         """The command lines of those that do not end."""
         _, alive = psutil.wait_procs(self.seen.values(), timeout=within_s)
         return [" ".join(process.cmdline()) for process in alive if process.status() != psutil.STATUS_ZOMBIE]
@@ -164,7 +164,7 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def until(condition: Any, within_s: float = 30.0, what: str = "") -> None:
+def until(condition: Any, within_s: float = 120.0, what: str = "") -> None:
     """Waits for something that another process does; fails after a while."""
     deadline = time.monotonic() + within_s
     pause = threading.Event()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
-END_SECS = 30
+END_SECS = 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -281,12 +282,16 @@ def opened(dsn: str) -> Iterator[Mill]:
         mill.close()
 
 
-def until(look: Callable[[], Any], *, tries: int = 10_000) -> Any:
-    """What `look` returns once it is true; it asks the database each time, so no sleep is needed."""
-    for _ in range(tries):
+def until(look: Callable[[], Any], *, within_s: float = 120) -> Any:
+    """What `look` returns once it is true; it asks the database each time, so no sleep is needed.
+
+    The bound is for what never comes: a machine with many neighbours takes its time.
+    """
+    ends_at = time.monotonic() + within_s
+    while time.monotonic() < ends_at:
         if found := look():
             return found
-    raise AssertionError("it never came true")
+    raise AssertionError(f"it never came true within {within_s:g} s")
 
 
 def waiting_on_locks(conn: Connection[Any]) -> int:

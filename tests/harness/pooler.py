@@ -46,7 +46,7 @@ class Pooler:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in list(self._threads):
-            thread.join(10)
+            thread.join(120)
         while not self._idle.empty():
             self._idle.get().close()
 

@@ -24,7 +24,7 @@ from tidemill.runner.sources.postgres import PostgresSource
 from tidemill.runner.worker import Worker
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECS = 30.0
+PATIENCE_SECS = 120.0  # for what never comes: a machine with many neighbours takes its time
 LOOK_SECS = 0.01
 
 

@@ -139,7 +139,7 @@ def test_a_call_over_its_time_is_ended_with_its_process() -> None:
         began = time.monotonic()
         with pytest.raises(FunctionTimedOut, match=r"longer than 0\.5 s"):
             await ask(pool, {"sleep_s": 30})
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 25
         until(lambda: has_ended(first))
         return first, (await ask(pool))["pid"]
 
@@ -206,7 +206,7 @@ def test_calls_that_wait_for_jobs_leave_processes_to_the_others() -> None:
         await asyncio.gather(*long, return_exceptions=True)
         return took
 
-    assert using(work, max_processes=4, kept_short=2) < 2
+    assert using(work, max_processes=4, kept_short=2) < allowed(2)
 
 
 def test_a_call_that_finds_no_process_in_time_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

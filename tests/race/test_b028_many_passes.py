@@ -71,7 +71,7 @@ def test_b028_ten_passes_at_once_and_three_more_fire_each_schedule_once(mill: Mi
     gate = threading.Barrier(10)
 
     def pass_over(one: Mill) -> dict[str, int]:
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         return fire(one, NOW)
 
     with ThreadPoolExecutor(10) as pool:

@@ -17,7 +17,7 @@ def in_parallel(calls: list[Callable[[], Enqueued]]) -> list[Enqueued]:
     gate = threading.Barrier(len(calls))
 
     def call(one: Callable[[], Enqueued]) -> Enqueued:
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         return one()
 
     with ThreadPoolExecutor(len(calls)) as pool:
@@ -89,12 +89,12 @@ def test_b035_callers_that_roll_back_leave_the_key_to_the_next(mill: Mill) -> No
         def undone(gate: threading.Barrier = gate) -> None:
             with pytest.raises(Undone), first.conn.transaction():
                 first.put(unique={})
-                gate.wait(timeout=60)
+                gate.wait(timeout=120)
                 raise Undone
 
         thread = threading.Thread(target=undone)
         thread.start()
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         answer = second.put(unique={})
         thread.join()
         assert (answer.deduplicated, answer.state) == (False, "queued")

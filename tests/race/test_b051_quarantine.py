@@ -58,7 +58,7 @@ class Race:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=120)
         if self.failures:
             raise self.failures[0]
 
@@ -133,13 +133,13 @@ def slow_enqueuer(mill: Mill, opened: threading.Barrier, go: threading.Event, ma
     """Enqueues in a transaction that stays open across a release, and goes on."""
     with mill.conn.transaction():
         made.append(mill.new(**bomb(0)))
-        opened.wait(timeout=30)
-        go.wait(timeout=30)
+        opened.wait(timeout=120)
+        go.wait(timeout=120)
     made.extend(mill.new(**bomb(0)) for _ in range(10))
 
 
 def releaser(mill: Mill, key: str, opened: threading.Barrier, go: threading.Event) -> None:
-    opened.wait(timeout=30)
+    opened.wait(timeout=120)
     try:
         end_quarantine(mill.store, mill.project_id, key, "release")
         sweep(mill.store)

@@ -61,8 +61,7 @@ def test_every_row_is_counted_once_whoever_folds_and_whenever_it_commits(mill: M
         return int(row[0]), int(row[1])
 
     try:
-        began = time.monotonic()
-        until(lambda: counted() == truth or faults or time.monotonic() > began + 20, tries=10**9)
+        until(lambda: counted() == truth or faults)
     finally:
         done.set()
         for thread in folders:

@@ -71,7 +71,7 @@ def test_b055_children_enqueued_while_their_parent_ends_never_wait_in_vain(mill:
     parents = [job for _ in range(0, rounds, 500) for job in mill.claim(500)]
     assert len(parents) == rounds
     ending, states = ENDS[end]
-    other, dice, starts = mill.another(), random.Random(55), threading.Barrier(2, timeout=60)
+    other, dice, starts = mill.another(), random.Random(55), threading.Barrier(2, timeout=120)
     leads = [dice.uniform(-0.002, 0.002) for _ in parents]
     children: list[str] = []
     born: list[str] = []
@@ -145,7 +145,7 @@ def test_b056_sealing_by_many_at_once_fires_once(mill: Mill) -> None:
     for _ in range(10):
         batch_id = str(uuid.uuid4())
         batches.create(mill.store, mill.project_id, batch_id, callbacks={"on_complete": {"job_type": "done"}})
-        sealers, together = [mill.another() for _ in range(4)], threading.Barrier(4, timeout=30)
+        sealers, together = [mill.another() for _ in range(4)], threading.Barrier(4, timeout=120)
 
         def seal(sealer: Mill, batch_id: str = batch_id, together: threading.Barrier = together) -> str:
             together.wait()

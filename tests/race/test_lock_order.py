@@ -28,7 +28,7 @@ class Paused:
             done = complete(store, acks, **how)
             if store is mill.store:
                 self.reached.set()
-                assert self.go.wait(timeout=60)
+                assert self.go.wait(timeout=120)
             return done
 
         monkeypatch.setattr(Settles, "complete", paused)
@@ -60,7 +60,7 @@ def test_a_mixed_batch_of_acks_takes_its_keys_in_the_order_of_a_bulk_enqueue(mil
     (_, last) = mill.holder()  # by key: the completion frees the last, the failure the first
     other, paused = mill.another(), Paused(mill, monkeypatch)
     acks, acked = apart(lambda: mill.settle(mixed(jobs, last)))
-    assert paused.reached.wait(timeout=60)
+    assert paused.reached.wait(timeout=120)
     enqueue, enqueued = apart(lambda: other.enqueue_all(specs))
     third = mill.another()
     until(lambda: waiting_on_locks(third.conn))
@@ -78,7 +78,7 @@ def test_a_mixed_batch_of_acks_takes_its_leases_in_the_order_of_a_deregistration
     last = max(job.job_id for job in jobs)
     other, paused = mill.another(), Paused(mill, monkeypatch)
     acks, acked = apart(lambda: mill.settle(mixed(jobs, last)))
-    assert paused.reached.wait(timeout=60)
+    assert paused.reached.wait(timeout=120)
     leaving, left = apart(lambda: worker.deregister(other.store, mill.project_id, mill.worker_id, roll=mill.roll))
     third = mill.another()
     until(lambda: waiting_on_locks(third.conn))
@@ -109,7 +109,7 @@ def test_an_exchange_that_acks_and_then_begins_jobs_never_waits_in_a_circle_with
 
     def paused(store: Claims, request: ClaimRequest, **how: Any) -> Any:
         reached.set()
-        assert go.wait(timeout=60)
+        assert go.wait(timeout=120)
         return claim(store, request, **how)
 
     monkeypatch.setattr(Claims, "claim", paused)
@@ -117,7 +117,7 @@ def test_an_exchange_that_acks_and_then_begins_jobs_never_waits_in_a_circle_with
     beat, beaten = apart(
         lambda: exchange(mill.store, mill.project_id, mill.worker_id, acks=[ack_of(job, Event.COMPLETE)], claim=ask, roll=mill.roll)
     )
-    assert reached.wait(timeout=60)
+    assert reached.wait(timeout=120)
     enqueue, enqueued = apart(lambda: other.enqueue_all(specs))
     third = mill.another()
     until(lambda: waiting_on_locks(third.conn))
@@ -176,7 +176,7 @@ def test_two_enqueues_with_new_priorities_in_opposite_order_do_not_wait_for_each
     with one.conn.transaction():
         one.new(priority=1)
         thread, out = apart(lambda: two.enqueue_all([{"priority": 2}, {"priority": 1}]))
-        thread.join(timeout=60)
+        thread.join(timeout=120)
         assert not thread.is_alive(), "a new priority in one open transaction keeps others out"
         one.new(priority=2)
     assert [result.code for result in out[0]] == [None, None]

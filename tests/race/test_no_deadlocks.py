@@ -140,7 +140,7 @@ def run(mill: Mill, acts: list[Act], *, seed: int, steps: int) -> list[str]:
     def loop(pair: tuple[Act, Mill, int]) -> None:
         act, one, number = pair
         rng = random.Random(seed * 1_000 + number)
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         for _ in range(steps):
             try:
                 act(one, rng)

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness import bulk
+from harness.clock import allowed
 from harness.dead import dead, phases
 from harness.mill import Mill, scaled, until
 from tidemill.domain.errors import Unavailable
@@ -78,7 +79,7 @@ def test_a_scheduler_killed_half_way_leaves_a_batch_undone_and_the_next_goes_on(
         process = scheduler(mill)
         try:
             goal = count * part // 5
-            until(lambda goal=goal, process=process: affected(mill) >= goal or process.poll() is not None, tries=1_000_000)
+            until(lambda goal=goal, process=process: affected(mill) >= goal or process.poll() is not None, within_s=300)
             process.send_signal(signal.SIGKILL)
         finally:
             process.wait()
@@ -114,7 +115,7 @@ def test_many_schedulers_at_once_share_the_operations_and_do_each_job_once(mill:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert failed == []
     assert [bulk.seen(mill, one).affected for one in found] == [375] * 4
     assert entered(mill) == (1_500, 1_500)
@@ -128,7 +129,7 @@ def test_a_job_that_somebody_holds_is_not_waited_for_and_has_its_turn_later(mill
         other.execute("select from tidemill.jobs where id = %s for update", held)
         began = time.monotonic()
         bulk.run(mill)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < allowed(5)
         half = bulk.seen(mill, found)
         assert (half.status, half.affected, list(half.again)) == ("applying", 49, [str(held[0])])  # type: ignore[index]
     bulk.run(mill)
@@ -242,6 +243,6 @@ def test_operations_and_everyday_traffic_leave_every_job_in_one_place(mill: Mill
                 assert bulk.seen(mill, done).status == "undone"
     finally:
         over.set()
-        thread.join(30)
+        thread.join(120)
     assert failed == []
     assert mill.misplaced() == []

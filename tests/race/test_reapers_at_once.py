@@ -31,7 +31,7 @@ def test_ten_reapers_at_once_reap_each_lease_once(mill: Mill) -> None:
     gate = threading.Barrier(10)
 
     def reaps(one: Mill) -> list[Reaped]:
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         return [one.reap(limit=37) for _ in range(12)]
 
     with ThreadPoolExecutor(10) as pool:
@@ -102,11 +102,11 @@ def test_reapers_workers_and_late_acks_meet_and_every_attempt_ends_once(mill: Mi
     gate = threading.Barrier(6)
 
     def acks(step: int) -> int:
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         return sum(workers[step].complete(Lease(*pair)).status == "ok" for pair in jobs[step::3])
 
     def reaps(one: Mill) -> int:
-        gate.wait(timeout=60)
+        gate.wait(timeout=120)
         return sum(one.reap(limit=7).expired for _ in range(60))
 
     with ThreadPoolExecutor(6) as pool:

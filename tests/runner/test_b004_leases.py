@@ -23,7 +23,7 @@ def test_b004_a_job_longer_than_its_lease_runs_once(mill: Mill) -> None:
     @app.job("t")
     def long(ctx: Context, payload: Any) -> str:
         runs.append(ctx.attempt)
-        assert gate.wait(30)
+        assert gate.wait(120)
         return "done"
 
     job_id = mill.new()
@@ -80,10 +80,10 @@ def test_a_lost_lease_stops_the_handler_and_drops_its_result(mill: Mill) -> None
 
     job_id = mill.new(retry_policy={"strategy": "fixed", "base_delay_ms": 3_600_000})
     with working(mill, app, lease_ms=1_000) as worker:
-        assert begun.wait(20)
+        assert begun.wait(120)
         mill.lapse(job_id)
         assert mill.reap().expired == 1
-        assert told.wait(20)
+        assert told.wait(120)
         eventually(lambda: worker.slots.free == 4)
         assert not worker.board.held
     assert [x["status"] for x in mill.executions(job_id)] == ["lease_expired"]
@@ -97,7 +97,7 @@ def test_jobs_that_wait_for_a_place_keep_their_leases(mill: Mill) -> None:
 
     @app.job("t")
     def block(ctx: Context, payload: Any) -> None:
-        assert gate.wait(30)
+        assert gate.wait(120)
 
     with working(mill, app, lease_ms=1_000, concurrency=1) as worker:
         worker.watch._return_overdue = lambda: False  # type: ignore[method-assign]
@@ -125,7 +125,7 @@ def test_a_stock_that_stands_still_is_given_back_for_others(mill: Mill) -> None:
 
     @app.job("t")
     def block(ctx: Context, payload: Any) -> None:
-        assert gate.wait(30)
+        assert gate.wait(120)
 
     with working(mill, app, concurrency=1) as worker:
         mill.enqueue_all([{"job_type": "noop"}] * 500)

@@ -198,7 +198,7 @@ def test_one_ack_that_the_database_refuses_does_not_hold_up_the_others(mill: Mil
 
     @app.job("t")
     def work(ctx: Context, payload: Any) -> Any:
-        assert gate.wait(20)
+        assert gate.wait(120)
         return payload
 
     class Poisoned(PostgresSource):

@@ -45,7 +45,7 @@ def test_b081_the_containers_entry_hears_signals_before_it_loads_anything(tmp_pa
     )
     eventually((tmp_path / "loading").exists)
     process.terminate()
-    assert process.wait(5) == 0
+    assert process.wait(40) == 0  # the app alone would take 60
 
 
 def test_b081_the_containers_entry_runs_a_worker_as_process_1(mill: Mill, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_b081_the_containers_entry_runs_a_worker_as_process_1(mill: Mill, tmp_pa
     eventually(trace.exists)
     children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()
     os.kill(int(children[0]), signal.SIGTERM)
-    assert outer.wait(20) == 0
+    assert outer.wait(120) == 0
     assert mill.state(job_id) == "completed"
 
 

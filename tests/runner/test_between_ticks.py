@@ -86,7 +86,7 @@ def test_a_ticking_worker_starts_occurrences_that_must_look_at_their_predecessor
         eventually(lambda: len(mill.conn.execute(LATE).fetchall()) >= 4)
     finally:
         worker.stop()
-        thread.join(30)
+        thread.join(120)
     late = [row[0] for row in mill.conn.execute(LATE)]
     assert min(late) >= 0
     assert statistics.median(late) < min(allowed(0.2), 0.9), late

@@ -52,7 +52,7 @@ def test_an_outage_of_the_api_loses_nothing_and_repeats_no_acked_job(mill: Mill,
     with Proxy(instance.url) as proxy, over_http(mill, instance, proxy.url, "--concurrency", "4") as worker:
         eventually(lambda: completed(mill, ids) >= 10)
         proxy.is_down = True
-        assert proxy.refused.wait(20)
+        assert proxy.refused.wait(120)
         ids += [str(made.job_id) for made in mill.enqueue_all([spec] * 20)]
         proxy.is_down = False
         eventually(lambda: completed(mill, ids) == JOBS + 20, 60)

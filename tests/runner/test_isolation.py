@@ -45,7 +45,7 @@ def test_the_late_result_of_a_thread_is_dropped_and_its_place_is_taken_until_it_
 
     @app.job("t", timeout_ms=100)
     def deaf(ctx: Context, payload: Any) -> str:
-        assert gate.wait(20)
+        assert gate.wait(120)
         ended.set()
         return "too late"
 
@@ -84,9 +84,9 @@ def test_a_completion_wins_over_a_cancel_that_was_asked(mill: Mill) -> None:
 
     job_id = mill.new()
     with working(mill, app, lease_ms=1_000):
-        assert begun.wait(20)
+        assert begun.wait(120)
         cancel(mill.store, mill.project_id, job_id, roll=mill.roll)
-        assert gate.wait(20)
+        assert gate.wait(120)
         eventually(lambda: mill.state(job_id) == "completed")
     assert mill.executions(job_id)[0]["result"] is True
 
@@ -233,7 +233,7 @@ def test_a_coroutine_that_ignores_its_cancellation_fails_at_its_limit_all_the_sa
     job_id = mill.new(retry_policy=NEXT_HOUR)
     with working(mill, app, concurrency=1) as worker:
         eventually(lambda: mill.state(job_id) == "scheduled")
-        assert stubborn.wait(20)
+        assert stubborn.wait(120)
         assert worker.slots.free == 0
         gate.set()
         eventually(lambda: worker.slots.free == 1)

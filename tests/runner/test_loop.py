@@ -107,7 +107,7 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self.worker.stop()
-        self.thread.join(20)
+        self.thread.join(120)
         assert not self.thread.is_alive()
 
 
@@ -123,7 +123,7 @@ def test_short_jobs_are_claimed_by_the_batch_and_acked_by_the_batch() -> None:
 
 def test_long_jobs_are_claimed_one_per_free_place() -> None:
     source, gate = Scripted(100), threading.Event()
-    with Running(source, lambda ctx, payload: gate.wait(10) and None) as running:
+    with Running(source, lambda ctx, payload: gate.wait(120) and None) as running:
         eventually(lambda: len(running.worker.board.running) == 4)
         PAUSE.wait(0.3)
         assert 100 - source.left == 4
@@ -153,7 +153,7 @@ def test_the_next_batch_is_claimed_while_the_last_one_is_acked() -> None:
     def slow(acks: Sequence[Ack]) -> None:
         if len(acks) > 100 and not in_settle.is_set():
             in_settle.set()
-            assert claimed_meanwhile.wait(10)
+            assert claimed_meanwhile.wait(120)
 
     def note() -> None:
         if in_settle.is_set():

@@ -19,7 +19,7 @@ DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "grafana" / "tidemill
 
 
 def page(server: MetricsServer) -> dict[str, str]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=60) as answer:
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
         return dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))
 
@@ -52,7 +52,7 @@ def test_worker_serves_what_it_has_done(mill: Mill) -> None:
         seen = page(server)
     finally:
         worker.stop()
-        thread.join(10)
+        thread.join(120)
         server.close()
     assert seen['tidemill_worker_attempts_total{outcome="complete"}'] == "20"
     assert seen['tidemill_worker_attempts_total{outcome="fail"}'] == "1"
@@ -67,7 +67,7 @@ def test_port_answers_nothing_else_and_listens_on_this_machine_only(mill: Mill) 
     try:
         assert server._server.server_address[0] == "127.0.0.1"
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=5)
+            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=60)
         assert refused.value.code == 404
         refused.value.close()
     finally:

@@ -63,7 +63,7 @@ def recorded(dsn: str) -> list[int]:
 def wait_for_gate(conn: Connection) -> None:
     """Until somebody stands before the gate."""
     waiting = "select count(*) from pg_locks where locktype = 'advisory' and objid = %s and not granted"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while (row := conn.execute(waiting, [GATE]).fetchone()) and row[0] == 0:
         assert time.monotonic() < deadline, "the migration never reached its gate"
 
@@ -122,7 +122,7 @@ class Traffic:
 
     def __enter__(self) -> None:
         self._thread.start()
-        assert self._running.wait(30)
+        assert self._running.wait(120)
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
@@ -167,7 +167,7 @@ def test_b076_an_index_build_killed_half_way_is_built_again(empty_database: str,
         conn.execute("insert into tidemill.thing values (1, 'queued')")  # an open transaction: the build waits for its end
         victim = spawn(empty_database, folder)
         with psycopg.connect(empty_database, autocommit=True) as look:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while look.execute("select to_regclass('tidemill.thing_by_state')").fetchone() == (None,):
                 assert time.monotonic() < deadline, "the index build never began"
             victim.send_signal(signal.SIGKILL)
@@ -189,7 +189,7 @@ def test_b076_a_migration_steps_back_while_a_long_transaction_holds_its_table(em
         migrator = spawn(empty_database, folder)
         traffic = Traffic(empty_database)
         with traffic, psycopg.connect(empty_database, autocommit=True) as look:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             refused = "select count(*) from pg_locks where relation = 'tidemill.thing'::regclass and mode = 'AccessExclusiveLock'"
             while look.execute(refused).fetchone() == (0,):
                 assert time.monotonic() < deadline, "the migration never asked for its lock"

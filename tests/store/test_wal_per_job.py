@@ -30,7 +30,7 @@ from tidemill.store.postgres import PostgresStore
 JOBS = 10_000
 WAL_BYTES = {"drained": 1_000, "enqueued": 700}
 COMMITS = 0.02
-PATIENCE_SECS = 30
+PATIENCE_SECS = 120
 
 
 @pytest.fixture
