@@ -14,6 +14,8 @@ from tidemill.domain.transitions import Event
 from tidemill.engine.operate import cancel
 
 WORKERS = 8
+LOOK_SECS = 0.005  # between two looks of the watcher; an excess would last for a job's time, far longer
+DRY_SECS = 0.002  # before one who got nothing tries again, so that those who got something have a processor
 RETRY = {"retry_policy": {"strategy": "fixed", "base_delay_ms": 0, "jitter": False}, "max_attempts": 1_000}
 
 
@@ -57,6 +59,7 @@ class Churning:
                 row = observer.conn.execute(question.encode()).fetchone()
                 if row is not None and row[0] is not None and row[0] > 0:
                     self.wrong.append((question, row[0]))
+            self._over.wait(LOOK_SECS)
 
     def _ended(self) -> None:
         with self._lock:
@@ -67,6 +70,8 @@ class Churning:
         while self._left > 0 and dry < 400:
             jobs = worker.claim(chance.choice((1, 10)), queues=self._queues)
             dry = 0 if jobs else dry + 1
+            if not jobs:
+                self._over.wait(DRY_SECS)
             for job in jobs:
                 match chance.randrange(10):
                     case 0:  # a crash: the lease runs out, somebody reaps, and the worker reports all the same
