@@ -37,6 +37,7 @@ def accepted_of_service(stage: Stage) -> dict[str, str]:
         "L1": "the dependency layer is built and tested for Python 3.13, which Lambda supports until 2029",
         "SMG4": "the first login is meant to be changed after the first use, the front door's header by a new deploy (docs/operations.md)",
         "IAM5[Resource::<FunctionsScheduler9A450F4F.Arn>:*]": "the CDK's target for the Scheduler names the function and its versions",
+        "IAM5[Resource::<FunctionsCourierAC49B40D.Arn>:*]": "the same for the courier",
         f"IAM5[Resource::arn:aws:ecs:<AWS::Region>:<AWS::AccountId>:task/tidemill-{stage.name}/*]": "a worker protects its own task, whose "
         "id nobody knows beforehand; the cluster is ours alone",
         "IAM5[Resource::*]": "ecr:GetAuthorizationToken takes no resource",

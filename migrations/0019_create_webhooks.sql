@@ -71,7 +71,8 @@ select tidemill.fence('webhook_secrets', 'project_id = (select nullif(current_se
 select tidemill.fence('webhook_news', 'project_id = (select nullif(current_setting(''tidemill.project_id'', true), '''')::uuid)');
 select tidemill.fence('webhook_deliveries', 'project_id = (select nullif(current_setting(''tidemill.project_id'', true), '''')::uuid)');
 
--- The system's own organization, project and queue: nobody is a member, no key can be made for it. Made with the first webhook.
+-- The system's own organization, project and queue: nobody is a member, no key can be made for it. Made with the first webhook, by whoever
+-- may set one, with the owner's rights (it can make nothing but these three rows).
 create function tidemill.system_project() returns uuid
 language sql immutable parallel safe
 return '00000000-0000-7000-8000-000000000001'::uuid;
@@ -140,7 +141,5 @@ begin
     grant update, delete on tidemill.webhook_news to tidemill_scheduler;
     grant select, delete, update (ends_at) on tidemill.webhook_secrets to tidemill_scheduler; -- the update locks those that are over
     grant select, insert, update, delete on tidemill.webhook_deliveries to tidemill_scheduler;
-    revoke execute on function tidemill.found_system() from public;
-    grant execute on function tidemill.found_system() to tidemill_admin;
 end
 $$;

@@ -45,13 +45,14 @@ def test_every_change_works_behind_the_fence(fenced: Fenced) -> None:
 
 def test_every_list_answers_behind_the_fence_and_shows_the_project(fenced: Fenced) -> None:
     fenced.enqueue()
+    assert fenced.request("PUT", "/v1/webhook", {"url": "https://example.com/"}).status == 201
     owner = person(fenced, "owner")
     for path in LISTS:
         reply = owner.get(path)
         assert reply.status in (200, 422), (path, reply.text)  # 422: asks for a parameter
     assert [queue["name"] for queue in owner.get("/v1/queues").json["items"]] == ["default"]
     assert fenced.post("/v1/queues", {"name": "q"}).status == 201
-    assert len(owner.get("/v1/audit").json["items"]) == 1
+    assert len(owner.get("/v1/audit").json["items"]) == 2
     made = owner.post("/v1/projects", {"org_id": owner.org_id, "name": "p2"})
     assert made.status == 201, made.text
     assert [queue["name"] for queue in owner.get("/v1/queues", project=made.json["id"]).json["items"]] == ["default"]
