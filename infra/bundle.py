@@ -47,7 +47,7 @@ NOT_IN_LAYER: Final = frozenset(
 """Packages that only the CLI, the client and the runner import."""
 USELESS: Final = ("bin", ".lock", "cffi", "pycparser*", "croniter/tests", "pydantic/v1", "**/__pycache__")
 """Of what was installed: parts that only compilers, tests and others' migrations import."""
-_NOT_SOURCE: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
+_NOT_SOURCE: Final = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
 
 
 PAGE: Final = ROOT / "frontend" / "dist" / "index.html"
@@ -149,7 +149,7 @@ def digest(paths: Iterable[Path], *more: str) -> str:
     for root in paths:
         files = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
         for path in files:
-            if "__pycache__" not in path.parts and path.suffix != ".pyc":
+            if "__pycache__" not in path.parts and path.suffix != ".pyc" and path.parent.suffix != ".egg-info":
                 found.update(f"{path.relative_to(ROOT)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()[:16]
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -40,10 +40,18 @@ def cli(*arguments: str, cwd: Path | None = None, text: str | None = None, **set
 class Dev:
     """Begun when made; `ready()` waits for it. A context manager that ends it and whatever it left."""
 
-    def __init__(self, *arguments: str, command: Sequence[str] = (*COMMAND, "dev", "--json")) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        command: Sequence[str] = (*COMMAND, "dev", "--json"),
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        """`env`: all that it sees of ours (None: everything but settings, and this checkout)."""
         self.process = subprocess.Popen(
-            [*command, *arguments], env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+            [*command, *arguments], env=environment() if env is None else env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
         self.errors: list[str] = []
         self.lines: list[str] = []
         self._has_line = threading.Event()

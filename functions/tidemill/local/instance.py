@@ -62,7 +62,7 @@ class Instance:
         """Everything runs and answers. CannotStart says what is in the way; call `close()` then too."""
         began = time.monotonic()
         if not (ROOT / "enqueue" / "handler.py").is_file():
-            raise CannotStart(f"the functions are not beside the package in {ROOT}; run tidemill dev from a checkout of the project")
+            raise CannotStart(f"the functions are not in {ROOT}; run tidemill dev from a checkout of the project, or install its wheel")
         self._sock = sock = bind(self.options.port)
         url = f"http://{HOST}:{sock.getsockname()[1]}"
         loop = asyncio.get_running_loop()

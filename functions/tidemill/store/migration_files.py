@@ -81,9 +81,9 @@ class Migration:
 
 
 def default_folder() -> Path:
-    """Where `migrations/` lies: beside `functions/` in the repository, beside or in the package where it is installed."""
+    """Where `migrations/` lies: beside `functions/` in the repository, beside the package in Lambda, in it in a wheel (setup.py)."""
     package = Path(__file__).resolve().parents[1]
-    for root in (package.parents[1], package.parents[0], package):
+    for root in (package / "bundled", package.parents[1], package.parents[0]):
         if (root / "migrations" / "schema.sql").is_file() or any((root / "migrations").glob("0001_*.sql")):
             return root / "migrations"
     raise MigrationFolderInvalid(f"no folder migrations/ beside {package.parents[0]} or in {package}; give one")

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[3]
-"""What Lambda unzips: the folder with one folder per function, and the package."""
+_PACKAGE: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = _PACKAGE.parent if (_PACKAGE.parent / "enqueue" / "handler.py").is_file() else _PACKAGE / "bundled" / "functions"
+"""What Lambda unzips: the folder with one folder per function, and in a checkout the package. A wheel brings a copy (setup.py)."""
 
 REGION: Final = "local"
 ACCOUNT: Final = "000000000000"
