@@ -4104,9 +4104,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.projects TO tidemill_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tidemill.queues TO tidemill_jobs;
 
-REVOKE ALL ON FUNCTION tidemill.found_system() FROM PUBLIC;
-GRANT ALL ON FUNCTION tidemill.found_system() TO tidemill_admin;
-
 REVOKE ALL ON FUNCTION tidemill.prune_audit_log(p_days integer, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION tidemill.prune_audit_log(p_days integer, p_limit integer) TO tidemill_scheduler;
 
