@@ -23,9 +23,9 @@ interface Props<T> {
   screen: string;
 }
 
-/** "classes" → "class", "batches" → "batch", "queues" → "queue". */
+/** "classes" → "class", "batches" → "batch", "policies" → "policy", "queues" → "queue". */
 function singular(what: string): string {
-  return what.replace(/(ss|ch)es$/, "$1").replace(/([^s])s$/, "$1");
+  return what.replace(/ies$/, "y").replace(/(ss|ch)es$/, "$1").replace(/([^s])s$/, "$1");
 }
 
 const NONE = new URLSearchParams();
