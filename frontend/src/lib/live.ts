@@ -85,17 +85,24 @@ export function follow(): () => void {
 
 async function run(signal: AbortSignal): Promise<void> {
   let cursor: string | undefined;
+  const untold = new Set<Topic>(); // what came while nothing was to move is told once it may
+  const tell = (): void => {
+    if (!untold.size || isStill()) return;
+    for (const listener of listeners) listener(new Set(untold));
+    untold.clear();
+  };
   while (!signal.aborted) {
     if (isStill()) {
       await pause(300, signal);
       continue;
     }
+    tell();
     try {
       const query = { since: cursor, wait_ms: cursor ? 15_000 : 0 };
       const changes = await api.get<Changes>("/v1/changes", { query, signal });
-      const topics = cursor ? topicsOf(changes) : new Set<Topic>();
+      if (cursor) for (const topic of topicsOf(changes)) untold.add(topic);
       cursor = changes.cursor ?? changes.next_cursor;
-      if (topics.size && !isStill()) for (const listener of listeners) listener(topics);
+      tell();
       await pause(BURST_MS, signal);
     } catch (error) {
       if (signal.aborted) return;
