@@ -234,8 +234,23 @@ def test_nothing_serves_before_the_schema_is_there(templates: Templates, name: s
         if each["Type"] == "AWS::Lambda::Function":
             early = each["Properties"]["FunctionName"].endswith(("-deploy", "-migrator"))
             assert (schema in each.get("DependsOn", [])) is not early
-    tick = of_type(service, "AWS::Scheduler::Schedule")
-    assert [each["State"] for each in tick.values()] == ["DISABLED" if name == "proxy" else "ENABLED"]
+    clocks = {each["Name"].rpartition("-")[2]: each["State"] for each in of_type(service, "AWS::Scheduler::Schedule").values()}
+    assert clocks == dict.fromkeys(("tick", "courier"), "DISABLED" if name == "proxy" else "ENABLED")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_courier_reaches_the_scheduler_and_nothing_else_of_ours(templates: Templates, name: str) -> None:
+    service = templates(name)["Service"]
+    courier = functions(service)["courier"]
+    role = courier["Role"]["Fn::GetAtt"][0]
+    policies = [each for each in of_type(service, "AWS::IAM::Policy").values() if role in text_of(each["Roles"])]
+    allowed = [
+        statement for each in policies for statement in each["PolicyDocument"]["Statement"] if "logs:" not in text_of(statement["Action"])
+    ]
+    (asks,) = allowed
+    assert asks["Action"] == "lambda:InvokeFunction"
+    assert "FunctionsScheduler" in text_of(asks["Resource"])
+    assert set(courier["Environment"]["Variables"]) == {"TIDEMILL_STAGE", "POWERTOOLS_SERVICE_NAME", "SCHEDULER"}
 
 
 def test_prod_cannot_be_deleted_by_accident(templates: Templates, assemblies: Path) -> None:
