@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -91,6 +92,29 @@ def in_process(ctx: Any, payload: Any) -> Any:
             resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
             return len(bytearray(2_000_000_000))
     return os.getpid()
+
+
+def talk() -> None:
+    logging.getLogger("harness.talk").info("hello %s", "there", extra={"n": 1})
+
+
+@app.job("talk")
+def talk_thread(ctx: Any, payload: Any) -> None:
+    talk()
+
+
+@app.job("talk.async")
+async def talk_async(ctx: Any, payload: Any) -> None:
+    import asyncio
+
+    await asyncio.sleep(0)
+    talk()
+    await asyncio.to_thread(talk)
+
+
+@app.job("talk.process", isolation="process")
+def talk_process(ctx: Any, payload: Any) -> None:
+    talk()
 
 
 @app.job("parent")

@@ -104,6 +104,15 @@ def test_duties_leave_alone_what_is_not_due_and_end_lost_leases(mill: Mill) -> N
     assert duties(mill.store, roll=mill.roll, now=now + timedelta(seconds=1)) <= 1
 
 
+def test_a_worker_told_to_tick_ends_lost_leases(mill: Mill) -> None:
+    """It did not: the command made a second worker, without the duties, and ran that."""
+    job_id = mill.new(job_type="noop")
+    mill.lapse(mill.claim_job(job_id).job_id)
+    with WorkerProcess(mill, "--tick"):
+        eventually(lambda: mill.executions(job_id))
+    assert mill.executions(job_id)[0]["status"] == "lease_expired"
+
+
 def test_ticking_over_https_is_refused_in_one_line(mill: Mill) -> None:
     with WorkerProcess(
         mill, "--tick", "--source", "http", "--url", "http://127.0.0.1:9", environment={"TIDEMILL_API_KEY": "tm_local_x_y"}

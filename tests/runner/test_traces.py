@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from harness.mill import Mill
 from harness.working import eventually, working
 from tidemill import App, Client
 from tidemill.observe import traces
-from tidemill.runner import Context
+from tidemill.runner import Context, JobFields
 
 SPANS = InMemorySpanExporter()
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -82,6 +83,22 @@ def test_an_attempt_continues_the_jobs_trace_and_hands_it_to_children(mill: Mill
         >= {"messaging.message.id": job_id, "messaging.destination.name": "default", "tidemill.attempt": 1}.items()
     )
     assert traced(mill, made[0]) == (f"00-{TRACE_ID:032x}-{first.context.span_id:016x}-01", "vendor=1")
+
+
+def test_a_log_line_names_the_attempts_own_span(mill: Mill, spans: InMemorySpanExporter) -> None:
+    app, seen = App(), []
+
+    @app.job("t")
+    def talks(ctx: Context, payload: Any) -> None:
+        record = logging.LogRecord("mine", 20, "", 0, "hello", (), None)
+        JobFields().filter(record)
+        seen.append((record.trace_id, record.span_id))  # type: ignore[attr-defined]
+
+    with working(mill, app):
+        mill.new(traceparent=PARENT)
+        eventually(spans.get_finished_spans)
+    [span] = spans.get_finished_spans()
+    assert seen == [(f"{TRACE_ID:032x}", f"{span.context.span_id:016x}")]
 
 
 def test_a_failed_attempts_span_says_the_errors_class_and_nothing_of_its_text(mill: Mill, spans: InMemorySpanExporter) -> None:

@@ -18,6 +18,7 @@ from tidemill.cli.app import MISUSED, one_line
 from tidemill.cli.connection import NowhereToGo, database_url
 from tidemill.config import Settings
 from tidemill.domain.errors import Invalid, TidemillError
+from tidemill.observe.correlation import install
 from tidemill.runner.loading import load_app
 from tidemill.runner.log import Log
 from tidemill.runner.options import WorkerOptions
@@ -82,8 +83,9 @@ def worker(
         )
         jobs_from = _source(source, settings, dsn, project, url)
         duties = _duties(jobs_from) if tick else None
-        runner = Worker(load_app(app_path), jobs_from, options, Log(settings.log_level), duties)
-        runner = Worker(load_app(app_path), _source(source, settings, dsn, project, url), options, Log(settings.log_level))
+        loaded = load_app(app_path)
+        install(settings.log_level)
+        runner = Worker(loaded, jobs_from, options, Log(settings.log_level), duties)
         if metrics_port is not None:
             _serve_metrics(runner, metrics_port, metrics_host)
         drain_with(runner)

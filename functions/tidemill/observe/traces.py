@@ -22,6 +22,16 @@ def is_on() -> bool:
     return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
 
 
+def current() -> tuple[str, str] | None:
+    """(trace id, span id) of the span that is open here; None if nothing is traced."""
+    if not is_on():
+        return None
+    from opentelemetry import trace
+
+    found = trace.get_current_span().get_span_context()
+    return (f"{found.trace_id:032x}", f"{found.span_id:016x}") if found.is_valid else None
+
+
 def inject(job: MutableMapping[str, Any]) -> None:
     """Gives a job object the current span's trace context, unless it has one of its own or nothing is traced."""
     if not is_on() or job.get("traceparent") is not None:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tidemill.domain.errors import LeaseLost, TidemillError
 from tidemill.domain.jobs import Ack
 from tidemill.domain.transitions import Event
+from tidemill.observe.correlation import RUNNING, about
 from tidemill.ports import JobSource
 from tidemill.runner import acks
 from tidemill.runner.app import App
@@ -107,10 +108,11 @@ class EventLoop:
         ctx = AsyncContext(task, self._source, self._app, asyncio.get_running_loop(), self._reports)
         ack = await self._outcome(task, ctx)
         if not self._board.end(task, ack):
-            self._log.warning("late_result_dropped", job_id=task.job.job_id, job_type=task.job.job_type)
+            self._log.warning("late_result_dropped", **about(task.job))
         self._board.ran(time.monotonic() - task.started_at)
 
     async def _outcome(self, task: Task, ctx: AsyncContext) -> Ack:
+        RUNNING.set(task.job)  # of this coroutine's context alone
         try:
             value = await task.execute(ctx, json.loads(task.job.payload))  # type: ignore[misc]  # it has a handler
             ack = acks.completed(task, value)
@@ -128,5 +130,5 @@ class EventLoop:
             if not task.cancelled:
                 self._board.lose(task)
         except TidemillError as error:
-            self._log.warning("report_lost", job_id=task.job.job_id, code=error.code)
+            self._log.warning("report_lost", **about(task.job), code=error.code)
         return ack

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import ClaimedJob
+from tidemill.observe.correlation import RUNNING, install
 from tidemill.runner import acks
 from tidemill.runner.app import App
 from tidemill.runner.context import Context
@@ -62,6 +63,7 @@ class Child:
         task = self._task = Task(job, known, self._app.execution(known), now)
         task.deadline = None if limit_s is None else now + limit_s
         ctx = Context(task, self._source, self._app)  # type: ignore[arg-type]  # the reports of a source are all it uses
+        mark = RUNNING.set(job)
         try:
             value = task.execute(ctx, json.loads(job.payload))  # type: ignore[misc]  # just given
             if known.is_coroutine:
@@ -73,6 +75,7 @@ class Child:
             raise  # the handler asked for its process's end: a crash with that exit code
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its attempt's end
             ack = acks.raised(task, error)
+        RUNNING.reset(mark)
         with contextlib.suppress(TidemillError):
             ctx.flush_log()
         self._task = None
@@ -94,6 +97,7 @@ def main(arguments: Sequence[str]) -> None:
         pipe.recv()
         pipe.send(("unloadable", error.detail))
         sys.exit(1)
+    install(os.environ.get("TIDEMILL_LOG_LEVEL", "info"))
     Child(pipe, app).serve()
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import ClaimedJob
+from tidemill.observe.correlation import about
 from tidemill.ports import JobSource
 from tidemill.runner import acks
 from tidemill.runner.app import Execute, JobType
@@ -111,7 +112,7 @@ class Claimer:
                 self._on_stock()
 
     def _refuse(self, task: Task) -> None:
-        self._log.error("unknown_job_type", job_id=task.job.job_id, job_type=task.job.job_type)
+        self._log.error("unknown_job_type", **about(task.job))
         words = f"this worker has no handler for job type {task.job.job_type!r}; it knows {len(self._types)} types"
         self._board.report(task, acks.failed(task, "UnknownJobType", words, retryable=False))
 

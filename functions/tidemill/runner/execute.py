@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tidemill.domain.errors import LeaseLost, TidemillError
 from tidemill.domain.jobs import Ack
 from tidemill.domain.transitions import Event
+from tidemill.observe.correlation import RUNNING, about
 from tidemill.ports import JobSource
 from tidemill.runner import acks
 from tidemill.runner.app import App
@@ -19,6 +20,7 @@ from tidemill.runner.task import Task
 
 _now = time.monotonic
 _COMPLETE = Event.COMPLETE
+_RUNNING = RUNNING
 _parse = json.JSONDecoder().raw_decode
 """json.loads without its searches for white space, which neither Postgres nor the API puts around a payload."""
 
@@ -69,6 +71,7 @@ class Executor:
     def _run_here(self, task: Task, board: Board) -> None:
         job = task.job
         ctx = Context(task, self._source, self._app)
+        mark = _RUNNING.set(job)
         try:
             value = task.execute(ctx, _parse(job.payload)[0])  # type: ignore[misc]  # a task without a handler never gets here
             ack = acks.completed(task, value) if value is not None else Ack(job.job_id, job.lease_token, _COMPLETE, acks.COMPLETED)
@@ -78,10 +81,11 @@ class Executor:
             ack = acks.raised(task, error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its attempt's end, never the thread's
             ack = acks.raised(task, error)
+        _RUNNING.reset(mark)
         if ctx._log is not None:  # noqa: SLF001
             self._flush(ctx, task)
         if not board.end(task, ack):
-            self._log.warning("late_result_dropped", job_id=job.job_id, job_type=job.job_type)
+            self._log.warning("late_result_dropped", **about(job))
 
     def _flush(self, ctx: Context, task: Task) -> None:
         try:
@@ -89,4 +93,4 @@ class Executor:
         except LeaseLost:
             self._board.lose(task)
         except TidemillError as error:
-            self._log.warning("log_lines_lost", job_id=task.job.job_id, code=error.code)
+            self._log.warning("log_lines_lost", **about(task.job), code=error.code)

@@ -16,6 +16,7 @@ from typing import Final
 from tidemill.domain import limits
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import Heartbeat, HeartbeatAnswer, Registered, WorkerStatus
+from tidemill.observe.correlation import about
 from tidemill.ports import JobSource
 from tidemill.runner.backoff import Patience
 from tidemill.runner.bell import Bell
@@ -95,7 +96,7 @@ class Heart:
                 if task is None or task.job.lease_token not in self._board.held:
                     continue  # acked while the beat was on its way
                 if task.job.lease_token in self._board.running:
-                    self._log.warning("lease_lost", job_id=job_id, job_type=task.job.job_type)
+                    self._log.warning("lease_lost", **about(task.job))
                 self._board.lose(task)
         if answer.command is not None:
             self._log.info("command", command=answer.command)

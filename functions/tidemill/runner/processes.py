@@ -21,6 +21,7 @@ from typing import Any, Final
 from tidemill.domain.errors import LeaseLost, TidemillError
 from tidemill.domain.jobs import Ack
 from tidemill.domain.transitions import Event
+from tidemill.observe.correlation import about
 from tidemill.ports import JobSource
 from tidemill.runner import acks
 from tidemill.runner.board import Board
@@ -94,7 +95,7 @@ class Processes:
     def _died(self, task: Task, code: int) -> Ack:
         if task.cancelled:
             return acks.simple(task, Event.ACK_CANCELLED)
-        self._log.warning("process_died", job_id=task.job.job_id, job_type=task.job.job_type, exit_code=code)
+        self._log.warning("process_died", **about(task.job), exit_code=code)
         hint = f" ({signal.Signals(code - 128).name})" if 128 < code < 128 + 65 and code - 128 in set(signal.Signals) else ""
         words = f"the job's process ended with exit code {code}{hint} before it had a result"
         return acks.failed(task, "ProcessDied", words, exit_code=code, event=Event.CRASH)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tidemill.observe.correlation import about
 from tidemill.runner import acks
 from tidemill.runner.bell import Bell
 from tidemill.runner.board import Board
@@ -63,7 +64,7 @@ class Watch:
                 continue
             limit_ms = int((task.deadline - task.started_at) * 1000 + 0.5)
             if self._board.end(task, acks.failed(task, "TimedOut", f"the attempt ran longer than its limit of {limit_ms:,} ms")):
-                self._log.warning("timed_out", job_id=task.job.job_id, job_type=task.job.job_type, timeout_ms=limit_ms)
+                self._log.warning("timed_out", **about(task.job), timeout_ms=limit_ms)
                 self._board.stop(task, force=True)
         return others
 
