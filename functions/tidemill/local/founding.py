@@ -3,6 +3,7 @@
 import contextlib
 import secrets
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,9 +12,6 @@ from tidemill.credentials import Credentials
 from tidemill.domain import api_keys
 from tidemill.domain.errors import TidemillError
 from tidemill.local.options import CannotStart
-from tidemill.store.bootstrap import Founding, bootstrap
-from tidemill.store.database import connect
-from tidemill.store.migrate import migrate
 
 EMAIL = "owner@tidemill.local"
 STAGE = "local"
@@ -30,6 +28,10 @@ def found(folder: Path, dsn: str, prepared: tuple[Credentials, str], url: str) -
 
     CannotStart if the folder, or what is in it, says no.
     """
+    from tidemill.store.bootstrap import Founding, bootstrap
+    from tidemill.store.database import connect
+    from tidemill.store.migrate import migrate
+
     kept = _kept(folder)
     fresh, password_hash = prepared
     if kept is not None and kept.api_key != fresh.api_key:
@@ -55,13 +57,17 @@ def found(folder: Path, dsn: str, prepared: tuple[Credentials, str], url: str) -
 def prepare(folder: Path | None) -> tuple[Credentials, str]:
     """Credentials (the folder's, or new ones) and the hash of the password: a third of a second that can overlap with others'.
 
+    Loads the database's driver too, which is half of what the instance loads: nobody needs it before the server's files are made.
     A folder that cannot be read is not told about here: the server, which starts meanwhile, says it better.
     """
     ours = None
     with contextlib.suppress(CannotStart):
         ours = _kept(folder) if folder is not None else None
     ours = ours or new_credentials()
-    return ours, passwords.hash_password(ours.admin_password)
+    password_hash = passwords.hash_password(ours.admin_password)
+    for module in ("bootstrap", "database", "migrate"):
+        import_module(f"tidemill.store.{module}")
+    return ours, password_hash
 
 
 def _kept(folder: Path) -> Credentials | None:
