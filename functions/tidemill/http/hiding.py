@@ -10,7 +10,7 @@ from tidemill.http.operation import Answer
 CARRIED: Final = frozenset(
     {
         "payload", "headers", "result", "checkpoint", "checkpoint_cursor", "output", "data",
-        "message", "stack", "traceback", "error_message", "failure_reason", "masked_message",
+        "message", "stack", "traceback", "error_message", "failure_reason", "masked_message", "sample_message",
     }
 )  # fmt: skip
 """Members with these names, wherever they are: inputs, outputs, and texts that handlers write (log lines, errors, progress)."""
