@@ -9,6 +9,7 @@ from frontend.test_managing import fault_at, open_dialog, press
 from frontend.test_screens import RULES, faults
 from playwright.sync_api import Page, expect
 
+from harness.dev import until
 from harness.showcase import HOSTILE, Showcase
 
 
@@ -246,3 +247,19 @@ def test_worker_is_asked_by_commands_that_wait_for_its_heartbeat(page: Page, sho
     expect(page.get_by_role("dialog")).to_contain_text("finishes what it can")
     press(page.get_by_role("dialog"), "terminate")
     expect(header).to_contain_text("asked to terminate")
+
+
+def test_worker_that_has_gone_silent_is_removed_and_gives_back_what_it_held(page: Page, shown: Showcase) -> None:
+    shown.ask("POST", "/v1/queues", {"name": "lost"})
+    worker = {"name": "silent", "queues": ["lost"], "max_concurrency": 1, "version": "1", "hostname": HOSTILE, "lease_ms": 1_000}
+    silent = shown.ask("POST", "/v1/workers", worker)["worker_id"]
+    job = shown.enqueue(job_type="lost", queue="lost")
+    shown.ask("POST", "/v1/claims", {"worker_id": silent, "queues": ["lost"], "limit": 1, "lease_ms": 600_000})
+    until(lambda: not shown.ask("GET", f"/v1/workers/{silent}")["is_live"], what="a worker without a heartbeat is stale")
+    go(page, shown, f"workers/{silent}")
+    dialog = open_dialog(page, "Remove")
+    press(dialog, "Remove it")
+    expect(page.get_by_text("silent is removed, 1 job given back.")).to_be_visible()
+    expect(page.get_by_role("table", name="workers")).not_to_contain_text("silent")
+    assert shown.ask("GET", f"/v1/jobs/{job}")["state"] == "queued"
+    assert page.locator("main img, main script").count() == 0

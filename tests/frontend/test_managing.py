@@ -7,6 +7,7 @@ import re
 import httpx
 import pytest
 from frontend.conftest import go, sign_in
+from frontend.test_screens import faults
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from harness.showcase import HOSTILE, Showcase
@@ -248,7 +249,7 @@ def test_role_is_given_and_taken_back_but_the_last_owner_stays_one_in_the_words_
     role = page.get_by_label("Role of ops@example.com")
     role.select_option("operator")
     expect(page.get_by_text("ops@example.com is operator now.")).to_be_visible()
-    press(page, "Undo")
+    page.get_by_role("button", name="Undo").last.click()
     expect(role).to_have_value("viewer")
     own = page.get_by_label(f"Role of {shown.email}")
     own.select_option("admin")
@@ -314,6 +315,38 @@ def test_password_is_changed_only_by_who_knows_it_and_ends_the_other_logins(cont
     expect(mine.get_by_text("The password is changed.")).to_be_visible()
     press(mine, "Sign out here")
     sign_in(mine, shown, "ada@example.com", "a longer password")
+
+
+def test_project_is_made_and_wants_a_key_and_a_name_that_is_taken_is_refused(page: Page, shown: Showcase) -> None:
+    go(page, shown, "projects")
+    dialog = open_dialog(page, "New project")
+    dialog.get_by_label("Name").fill("default")
+    press(dialog, "Make it")
+    expect(dialog.get_by_role("alert")).to_contain_text("the organization has a project called 'default'")
+    dialog.get_by_label("Name").fill(f"beside {shown.project[-12:]}")
+    press(dialog, "Make it")
+    expect(page.get_by_text("No keys yet")).to_be_visible()
+    go(page, shown, "members")
+    open_dialog(page, "New organization")
+    dialog.get_by_label("Name", exact=True).fill("Elsewhere")
+    dialog.get_by_label("Short name").fill("No Slug")
+    press(dialog, "Make it")
+    expect(fault_at(dialog, "Short name")).to_be_visible()
+    press(dialog, "Cancel")
+
+
+def test_screen_of_a_project_without_anything_says_how_the_first_one_comes_to_be(page: Page, shown: Showcase) -> None:
+    said = {
+        "limits": ("No rate classes yet", "So many jobs per so long"), "retry-policies": ("No retry policies yet", "as its default"),
+        "schedules": ("No schedules yet", "make one here"), "batches": ("No batches yet", "client.batch"),
+        "operations": ("No operations yet", "act on all that match"), "workers": ("No workers yet", "tidemill worker"),
+        "quarantine": ("No quarantined jobs yet", "three times within a day"), "jobs": ("No jobs yet", "tidemill enqueue"),
+    }  # fmt: skip
+    for screen, (title, what_next) in said.items():
+        page.goto(f"{shown.url}/#/p/{shown.dev.about['project_id']}/{screen}")
+        expect(page.get_by_text(title)).to_be_visible()
+        expect(page.locator("main")).to_contain_text(what_next)
+    assert faults(page) == []
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])

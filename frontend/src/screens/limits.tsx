@@ -55,7 +55,7 @@ function RateClasses(): JSX.Element {
       run: async () => (await api.delete(classPath(one.name)), { says: `${one.name} is deleted.`, undo: () => api.put(classPath(one.name), spec(one, one.is_paused)) }),
     });
   const columns: Column<RateClass>[] = [
-    { name: "Name", cell: (one) => <a href={toWith({ rate_class: one.name }, "jobs")}>{one.name}</a> },
+    { name: "Name", cell: (one) => <a class="clip" href={toWith({ rate_class: one.name }, "jobs")}>{one.name}</a> },
     { name: "State", cell: (one) => (one.is_paused ? <State is="paused" /> : one.closed_until ? <>closed until <Time at={one.closed_until} /></> : <State is="open" />) }, // prettier-ignore
     { name: "Rate", cell: (one) => `${count(one.limit)} per ${duration(one.window_ms)}`, wide: true },
     { name: "Burst", cell: (one) => count(one.burst), end: true, wide: true },
@@ -119,9 +119,9 @@ function StandingLimits(): JSX.Element {
       },
     });
   const columns: Column<ConcurrencyLimit>[] = [
-    { name: "Name", cell: (one) => one.name },
-    { name: "Of", cell: (one) => (one.queue ? `queue ${one.queue}` : `type ${one.job_type}`) },
-    { name: "Running", cell: (one) => `${one.running > one.max_concurrent ? "over " : ""}${Math.min(one.running, one.max_concurrent)} of ${count(one.max_concurrent)}`, end: true },
+    { name: "Name", cell: (one) => <span class="clip">{one.name}</span> },
+    { name: "Of", cell: (one) => <span class="clip">{one.queue ? `queue ${one.queue}` : `type ${one.job_type}`}</span> },
+    { name: "Running", cell: (one) => `${one.running > one.max_concurrent ? "over " : ""}${Math.min(one.running, one.max_concurrent)} of ${count(one.max_concurrent)}`, end: true, wide: true },
     { name: "When full", cell: (one) => SATURATED.find(([name]) => name === one.on_saturated)?.[1], wide: true },
     ...(may("admin")
       ? [

@@ -76,7 +76,7 @@ function Organization({ id, name, isOwner }: { id: string; name: string; isOwner
     });
   };
   const columns: Column<Member>[] = [
-    { name: "E-mail", cell: (member) => member.email },
+    { name: "E-mail", cell: (member) => <span class="clip" title={member.email}>{member.email}</span> }, // prettier-ignore
     { name: "Name", cell: (member) => member.full_name, wide: true },
     {
       name: "Role",
