@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
@@ -26,6 +27,15 @@ class Alarms(Construct):
         super().__init__(scope, name)
         self._stage = stage
         topic = sns.Topic(self, "Topic", topic_name=f"tidemill-{stage.name}-alarms", enforce_ssl=True)
+        # enforce_ssl gives the topic a policy of its own, in place of the one that lets in the account's alarms.
+        grant = iam.PolicyStatement(
+            sid="AlarmsOfThisAccount",
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            actions=["sns:Publish"],
+            resources=[topic.topic_arn],
+            conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+        )
+        topic.add_to_resource_policy(grant)
         if stage.alarm_email:
             topic.add_subscription(subscriptions.EmailSubscription(stage.alarm_email))
         self._action = actions.SnsAction(topic)

@@ -18,23 +18,28 @@ use_own_node()
 
 import aws_cdk as cdk  # noqa: E402
 
-from infra import budget, nag  # noqa: E402
+from infra import budget, nag, web_acl  # noqa: E402
 from infra.service import Service  # noqa: E402
-from infra.settings import Stage, check_region, given, read  # noqa: E402
+from infra.settings import Stage, given, read  # noqa: E402
 from infra.stateful import Stateful  # noqa: E402
 
 
-def build(app: cdk.App, stage: Stage, region: str | None = None) -> tuple[Stateful, Service]:
-    """Both stacks. SettingsInvalid if the stage cannot work."""
+def build(app: cdk.App, stage: Stage, region: str | None = None) -> list[cdk.Stack]:
+    """The stacks: Stateful and Service, and Firewall where the stage has one and is not in CloudFront's region. SettingsInvalid if the
+    stage cannot work."""
     budget.check(stage)
-    env = cdk.Environment(account=os.environ.get("CDK_DEFAULT_ACCOUNT"), region=region or os.environ.get("CDK_DEFAULT_REGION"))
-    check_region(stage, env.region)
+    account, region = os.environ.get("CDK_DEFAULT_ACCOUNT"), region or os.environ.get("CDK_DEFAULT_REGION") or None
+    env = cdk.Environment(account=account, region=region)
     stateful = Stateful(app, stage, env=env)
-    service = Service(app, stage, stateful, env=env)
-    for stack in (stateful, service):
+    # Without a region (templates for anywhere) the web ACL is part of Service, which then must go to CloudFront's.
+    is_elsewhere = stage.waf and region not in (None, web_acl.REGION)
+    firewall = web_acl.Firewall(app, stage, env=cdk.Environment(account=account, region=web_acl.REGION)) if is_elsewhere else None
+    service = Service(app, stage, stateful, firewall, env=env)
+    stacks = [stateful, service, *([firewall] if firewall else [])]
+    for stack in stacks:
         cdk.Tags.of(stack).add("tidemill:stage", stage.name, exclude_resource_types=["AWS::RDS::DBProxyTargetGroup"])
     nag.accept(stateful, service, stage)
-    return stateful, service
+    return stacks
 
 
 def main(output: str | None = None, context: dict[str, str] | None = None) -> None:
@@ -46,4 +51,6 @@ def main(output: str | None = None, context: dict[str, str] | None = None) -> No
     nag.check(app)
     app.synth()
     connections = f"{budget.used(stage)} of {budget.available(stage)} connections at most"
+    if not stage.reserve_concurrency:
+        connections += " (as long as Lambda stays within *_concurrency: reserve_concurrency=true holds it there)"
     print(f"tidemill: stage {stage.name}: {connections}; scripts/cost {stage.name} tells the price", file=sys.stderr)

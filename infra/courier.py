@@ -26,6 +26,7 @@ class Courier(Construct):
             roles=[courier.role],
             statements=[iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[asked.function_arn])],
         )
+        courier.configure_async_invoke(retry_attempts=0, max_event_age=Duration.minutes(1))  # the next minute's call does it
         scheduler.Schedule(
             self,
             "Round",

@@ -8,6 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_rds as rds
 from constructs import Construct
 
+from infra.log_groups import log_group
 from infra.network import POSTGRES, Network
 from infra.settings import Stage
 
@@ -28,6 +29,9 @@ class Database(Construct):
     def __init__(self, scope: Construct, name: str, stage: Stage, network: Network) -> None:
         super().__init__(scope, name)
         made = self._cluster(stage, network) if stage.is_aurora else self._instance(stage, network)
+        # RDS would make this group by itself and keep its lines for ever. The database's name is ours so that the group's can be.
+        kind = "cluster" if stage.is_aurora else "instance"
+        made.node.add_dependency(log_group(self, "Log", stage, f"/aws/rds/{kind}/{_name(stage)}/postgresql"))
         self.master_secret = made.secret
         if isinstance(made, rds.DatabaseCluster):
             self.endpoint, self.id, self.resource_id = (
@@ -57,6 +61,7 @@ class Database(Construct):
         return rds.DatabaseInstance(
             self,
             "Instance",
+            instance_identifier=_name(stage),
             engine=engine,
             instance_type=ec2.InstanceType(stage.instance_class),
             vpc=network.vpc,
@@ -90,6 +95,7 @@ class Database(Construct):
         return rds.DatabaseCluster(
             self,
             "Cluster",
+            cluster_identifier=_name(stage),
             engine=engine,
             vpc=network.vpc,
             vpc_subnets=network.inside,
@@ -132,6 +138,10 @@ class Database(Construct):
         )
         self.functions_endpoint = proxy.endpoint
         self.functions_resource_id = Fn.select(6, Fn.split(":", proxy.db_proxy_arn))
+
+
+def _name(stage: Stage) -> str:
+    return f"tidemill-{stage.name}"
 
 
 def url(host: str, role: str | None) -> str:

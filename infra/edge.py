@@ -11,12 +11,12 @@ from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
-from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
 
 from infra import bundle
 from infra.functions import Functions
 from infra.http_api import HttpApi
+from infra.migrations import LONGEST
 from infra.settings import Stage
 from tidemill.http.origin import HEADER
 from tidemill.local import page
@@ -28,7 +28,14 @@ class Edge(Construct):
     """`address`: where the page and the API are."""
 
     def __init__(
-        self, scope: Construct, name: str, stage: Stage, http_api: HttpApi, origin: secretsmanager.Secret, functions: Functions
+        self,
+        scope: Construct,
+        name: str,
+        stage: Stage,
+        http_api: HttpApi,
+        origin: secretsmanager.Secret,
+        functions: Functions,
+        web_acl_arn: str | None,
     ) -> None:
         super().__init__(scope, name)
         bucket = s3.Bucket(
@@ -71,7 +78,7 @@ class Edge(Construct):
             price_class=cloudfront.PriceClass.PRICE_CLASS_100,
             domain_names=[stage.domain] if stage.domain else None,
             certificate=certificate,
-            web_acl_id=self._web_acl(stage).attr_arn if stage.waf else None,
+            web_acl_id=web_acl_arn,
             default_behavior=cloudfront.BehaviorOptions(
                 origin=origins.S3BucketOrigin.with_origin_access_control(bucket),
                 viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
@@ -88,6 +95,8 @@ class Edge(Construct):
             ),
             additional_behaviors=dict.fromkeys(API_PATHS, to_api),
         )
+        # The API knows a new secret before CloudFront sends it.
+        distribution.node.add_dependency(functions.by_name["authorizer"], functions.by_name["admin"])
         role = functions.by_name["deploy"].role
         assert role is not None
         put = iam.Policy(
@@ -103,6 +112,7 @@ class Edge(Construct):
             resource_type="Custom::TidemillPage",
             properties={"Bucket": bucket.bucket_name, "Digest": bundle.text_digest(html or bundle.NOT_BUILT)},
             removal_policy=RemovalPolicy.RETAIN,
+            service_timeout=LONGEST,
         )
         upload.node.add_dependency(put)
         self.address = stage.domain or distribution.distribution_domain_name
@@ -125,50 +135,4 @@ class Edge(Construct):
                 ),
                 frame_options=cloudfront.ResponseHeadersFrameOptions(frame_option=cloudfront.HeadersFrameOption.DENY, override=True),
             ),
-        )
-
-    def _web_acl(self, stage: Stage) -> waf.CfnWebACL:
-        def seen(name: str) -> waf.CfnWebACL.VisibilityConfigProperty:
-            return waf.CfnWebACL.VisibilityConfigProperty(
-                cloud_watch_metrics_enabled=True, metric_name=f"tidemill-{stage.name}-{name}", sampled_requests_enabled=True
-            )
-
-        managed = waf.CfnWebACL.ManagedRuleGroupStatementProperty(
-            vendor_name="AWS",
-            name="AWSManagedRulesCommonRuleSet",
-            # A job's payload may be larger than 8 kB and may look like anything.
-            rule_action_overrides=[
-                waf.CfnWebACL.RuleActionOverrideProperty(name=name, action_to_use=waf.CfnWebACL.RuleActionProperty(count={}))
-                for name in (
-                    "SizeRestrictions_BODY",
-                    "CrossSiteScripting_BODY",
-                    "GenericLFI_BODY",
-                    "GenericRFI_BODY",
-                    "EC2MetaDataSSRF_BODY",
-                )
-            ],
-        )
-        flood = waf.CfnWebACL.RateBasedStatementProperty(limit=stage.throttle_rate * 300, aggregate_key_type="IP")
-        return waf.CfnWebACL(
-            self,
-            "WebAcl",
-            scope="CLOUDFRONT",
-            default_action=waf.CfnWebACL.DefaultActionProperty(allow={}),
-            visibility_config=seen("all"),
-            rules=[
-                waf.CfnWebACL.RuleProperty(
-                    name="common",
-                    priority=1,
-                    statement=waf.CfnWebACL.StatementProperty(managed_rule_group_statement=managed),
-                    override_action=waf.CfnWebACL.OverrideActionProperty(none={}),
-                    visibility_config=seen("common"),
-                ),
-                waf.CfnWebACL.RuleProperty(
-                    name="flood",
-                    priority=2,
-                    statement=waf.CfnWebACL.StatementProperty(rate_based_statement=flood),
-                    action=waf.CfnWebACL.RuleActionProperty(block={}),
-                    visibility_config=seen("flood"),
-                ),
-            ],
         )

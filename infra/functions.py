@@ -7,51 +7,15 @@ from dataclasses import dataclass
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra import bundle
 from infra.database import Database, url
+from infra.log_groups import log_group
 from infra.network import Network
 from infra.settings import Stage
 
 CA_FILE = "/var/task/tidemill/store/rds-ca.pem"
-_RETENTION = {days.name: days for days in logs.RetentionDays}
-_DAYS = {
-    1: "ONE_DAY",
-    3: "THREE_DAYS",
-    5: "FIVE_DAYS",
-    7: "ONE_WEEK",
-    14: "TWO_WEEKS",
-    30: "ONE_MONTH",
-    60: "TWO_MONTHS",
-    90: "THREE_MONTHS",
-    120: "FOUR_MONTHS",
-    150: "FIVE_MONTHS",
-    180: "SIX_MONTHS",
-    365: "ONE_YEAR",
-    400: "THIRTEEN_MONTHS",
-    545: "EIGHTEEN_MONTHS",
-    731: "TWO_YEARS",
-    1096: "THREE_YEARS",
-    1827: "FIVE_YEARS",
-    2192: "SIX_YEARS",
-    2557: "SEVEN_YEARS",
-    2922: "EIGHT_YEARS",
-    3288: "NINE_YEARS",
-    3653: "TEN_YEARS",
-}
-
-
-def log_group(scope: Construct, name: str, stage: Stage, called: str) -> logs.LogGroup:
-    """A log group that is kept as long as the stage says, and goes with the stack."""
-    return logs.LogGroup(
-        scope,
-        name,
-        log_group_name=f"/tidemill/{stage.name}/{called}",
-        retention=_RETENTION[_DAYS[stage.log_days]],
-        removal_policy=RemovalPolicy.DESTROY,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from aws_cdk import aws_apigatewayv2 as api
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.functions import Functions, log_group
+from infra.functions import Functions
+from infra.log_groups import log_group
 from infra.settings import Stage
 from tidemill.http import routes
 from tidemill.http.origin import HEADER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CustomResource, RemovalPolicy
+from aws_cdk import CustomResource, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -12,6 +12,9 @@ from infra.bundle import ROOT, digest
 from infra.database import Database
 from infra.functions import Functions
 from infra.settings import Stage
+
+LONGEST = Duration.seconds(920)
+"""How long CloudFormation waits for the deploy function's answer: a little beyond its time, not the hour that is the default."""
 
 
 class Migrations(Construct):
@@ -33,16 +36,15 @@ class Migrations(Construct):
             ),
             removal_policy=RemovalPolicy.DESTROY,
         )
-        self.origin = secretsmanager.Secret(
-            self,
-            "Origin",
-            description="the header by which the API knows its own front door",
-            removal_policy=RemovalPolicy.DESTROY,
-            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=48, exclude_punctuation=True),
-        )
+        self.origin = self._front_door(stage.front_door)
+        before = self._front_door(stage.front_door - 1) if stage.front_door > 1 else None
         deploy, migrator = functions.by_name["deploy"], functions.by_name["migrator"]
         assert database.master_secret is not None
-        secrets = {"MASTER_SECRET": database.master_secret, "FIRST_LOGIN_SECRET": self.first_login, "ORIGIN_SECRET": self.origin}
+        secrets: dict[str, secretsmanager.ISecret] = {
+            "MASTER_SECRET": database.master_secret, "FIRST_LOGIN_SECRET": self.first_login, "ORIGIN_SECRET": self.origin
+        }  # fmt: skip
+        if before is not None:
+            secrets["ORIGIN_SECRET_BEFORE"] = before
         for variable, secret in secrets.items():
             deploy.add_environment(variable, secret.secret_arn)
         deploy.add_environment("MIGRATOR", migrator.function_name)
@@ -64,11 +66,22 @@ class Migrations(Construct):
             "Schema",
             service_token=deploy.function_arn,
             resource_type="Custom::TidemillSchema",
-            properties={"Stage": stage.name, "Migrations": digest([ROOT / "migrations"])},
+            properties={"Stage": stage.name, "Migrations": digest([ROOT / "migrations"]), "FrontDoor": stage.front_door},
+            service_timeout=LONGEST,
             removal_policy=RemovalPolicy.RETAIN,
         )
         self.resource.node.add_dependency(policy, migrator)
         self.origin_digest = self.resource.get_att_string("OriginDigest")
+
+    def _front_door(self, number: int) -> secretsmanager.Secret:
+        """The secret of this number. The one before is accepted too, so that CloudFront has time to bring the next one everywhere."""
+        return secretsmanager.Secret(
+            self,
+            "Origin" if number == 1 else f"Origin{number}",
+            description="the header by which the API knows its own front door",
+            removal_policy=RemovalPolicy.DESTROY,
+            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=48, exclude_punctuation=True),
+        )
 
     def come_first(self, functions: Functions) -> None:
         """No function serves before the schema is the one it knows."""

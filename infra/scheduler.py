@@ -16,6 +16,8 @@ class Scheduler(Construct):
 
     def __init__(self, scope: Construct, name: str, stage: Stage, function: lambda_.Function) -> None:
         super().__init__(scope, name)
+        # The Scheduler hands its call to Lambda's own queue, which would try a failed pass twice more beside the next minute's.
+        function.configure_async_invoke(retry_attempts=0, max_event_age=Duration.minutes(1))
         scheduler.Schedule(
             self,
             "Tick",

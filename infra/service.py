@@ -17,14 +17,21 @@ from infra.migrations import Migrations
 from infra.scheduler import Scheduler
 from infra.settings import Stage
 from infra.stateful import Stateful
+from infra.web_acl import Firewall, WebAcl
 from infra.worker import Worker
 
 
 class Service(Stack):
     """One construct per part, each in a file of its own."""
 
-    def __init__(self, scope: Construct, stage: Stage, stateful: Stateful, **about: Any) -> None:
-        super().__init__(scope, f"Tidemill-{stage.name}-Service", description=f"tidemill {stage.name}: everything but the data", **about)
+    def __init__(self, scope: Construct, stage: Stage, stateful: Stateful, firewall: Firewall | None = None, **about: Any) -> None:
+        super().__init__(
+            scope,
+            f"Tidemill-{stage.name}-Service",
+            description=f"tidemill {stage.name}: everything but the data",
+            cross_region_references=firewall is not None,
+            **about,
+        )
         network, database = stateful.network, stateful.database
         functions = Functions(self, "Functions", stage, network, database)
         migrations = Migrations(self, "Migrations", stage, database, functions)
@@ -32,7 +39,8 @@ class Service(Stack):
         migrations.come_first(functions)
         Scheduler(self, "Scheduler", stage, functions.by_name["scheduler"])
         Courier(self, "Courier", stage, functions)
-        edge = Edge(self, "Edge", stage, http_api, migrations.origin, functions)
+        web_acl = firewall.web_acl if firewall else WebAcl(self, "WebAcl", stage) if stage.waf else None
+        edge = Edge(self, "Edge", stage, http_api, migrations.origin, functions, web_acl.arn if web_acl else None)
         worker = Worker(self, "Worker", stage, network, database)
         worker.service.node.add_dependency(migrations.resource)
         alarms = Alarms(self, "Alarms", stage, database, functions, http_api)

@@ -70,6 +70,8 @@ class Stage:
     app: str = "jobs:app"
     """Where the App is in it, as `module:attribute`."""
 
+    front_door: int = 1
+    """Raise it by one to give CloudFront and the authorizer a new secret; the one before stays good until the next time."""
     throttle_rate: int = 200
     throttle_burst: int = 400
     authorizer_ttl_secs: int = 60
@@ -107,6 +109,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "worker_jobs": (1, 1_000),
     "worker_spot_percent": (0, 100),
     "protection_hours": (0.1, 168),
+    "front_door": (1, 1_000),
     "throttle_rate": (1, 10_000),
     "throttle_burst": (1, 5_000),
     "authorizer_ttl_secs": (0, 3_600),
@@ -208,9 +211,3 @@ def _check_combinations(s: Stage) -> None:
     for broken, text in faults:
         if broken:
             raise SettingsInvalid(text)
-
-
-def check_region(stage: Stage, region: str | None) -> None:
-    """CloudFront takes a WAF of us-east-1 only."""
-    if stage.waf and region not in (None, "us-east-1"):
-        raise SettingsInvalid(f"waf=true in {region}: CloudFront takes a web ACL of us-east-1 only; deploy there, or set waf=false")

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from infra import bundle, metrics
 from infra.database import Database, url
-from infra.functions import log_group
+from infra.log_groups import log_group
 from infra.network import Network
 from infra.settings import Stage
 

@@ -23,7 +23,12 @@ logger = Logger(service="deploy")
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """What CloudFormation was told. Its answer always goes out: without one a stack hangs for an hour."""
+    """What CloudFormation was told. Its answer always goes out: without one a stack hangs until its time is over.
+
+    By hand: `{"reset_password": "ada@example.com"}` gives that owner another password and puts it into the secret of the first login.
+    """
+    if "reset_password" in event:
+        return _reset(str(event["reset_password"]))
     resource_id = event.get("PhysicalResourceId") or f"tidemill-{event['LogicalResourceId']}"
     try:
         work = _uploaded if event.get("ResourceType") == "Custom::TidemillPage" else _brought_up_to_date
@@ -36,19 +41,41 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 def _brought_up_to_date(properties: dict[str, Any]) -> dict[str, Any]:
     import boto3
-    from botocore.config import Config
 
     keeper = boto3.client("secretsmanager")
-    login = json.loads(keeper.get_secret_value(SecretId=os.environ["MASTER_SECRET"])["SecretString"])
     first = _first_login(keeper, os.environ["FIRST_LOGIN_SECRET"], properties["Stage"])
-    origin = keeper.get_secret_value(SecretId=os.environ["ORIGIN_SECRET"])["SecretString"]
+    doors = [os.environ[name] for name in ("ORIGIN_SECRET", "ORIGIN_SECRET_BEFORE") if name in os.environ]
+    origins = [keeper.get_secret_value(SecretId=door)["SecretString"] for door in doors]
+    data = _asked_of_migrator(keeper, {"Founding": first})
+    return {"Version": data["Version"], "OriginDigest": ",".join(hashlib.sha256(origin.encode()).hexdigest() for origin in origins)}
+
+
+def _asked_of_migrator(keeper: Any, more: dict[str, Any]) -> dict[str, Any]:
+    """Its `Data`, after it has migrated with the master login. RuntimeError with its reason."""
+    import boto3
+    from botocore.config import Config
+
+    login = json.loads(keeper.get_secret_value(SecretId=os.environ["MASTER_SECRET"])["SecretString"])
     invoker = boto3.client("lambda", config=Config(read_timeout=READ_TIMEOUT_S, retries={"total_max_attempts": 1}))
-    call = {"RequestType": "Update", "Login": {"username": login["username"], "password": login["password"]}, "Founding": first}
+    call = {"RequestType": "Update", "Login": {"username": login["username"], "password": login["password"]}, **more}
     done = invoker.invoke(FunctionName=os.environ["MIGRATOR"], Payload=json.dumps(call).encode())
-    said = json.loads(done["Payload"].read())
+    said: dict[str, Any] = json.loads(done["Payload"].read())
     if "FunctionError" in done:
         raise RuntimeError(f"the migrator failed: {said.get('errorType')}: {said.get('errorMessage')}")
-    return {"Version": said["Data"]["Version"], "OriginDigest": hashlib.sha256(origin.encode()).hexdigest()}
+    data: dict[str, Any] = said["Data"]
+    return data
+
+
+def _reset(email: str) -> dict[str, Any]:
+    """Where the new password lies; it is in no answer and no log."""
+    import boto3
+
+    keeper, secret_id = boto3.client("secretsmanager"), os.environ["FIRST_LOGIN_SECRET"]
+    first = json.loads(keeper.get_secret_value(SecretId=secret_id)["SecretString"])
+    owner = _asked_of_migrator(keeper, {"bootstrap": {"email": email, "reset_password": True}})["Owner"]
+    kept = {**first, "email": owner["email"], "password": owner["password"]}
+    keeper.put_secret_value(SecretId=secret_id, SecretString=json.dumps(kept))
+    return {"Email": owner["email"], "Secret": secret_id}
 
 
 def _uploaded(properties: dict[str, Any]) -> dict[str, Any]:

@@ -98,8 +98,8 @@ class Settings:
     trusted_proxies: int = _setting(_integer(0, 5), 0)
     """How many proxies of ours stand before the gateway (CloudFront: 1), so that the caller's address is found behind them."""
 
-    origin_digest: str | None = _setting(_matching(r"[0-9a-f]{64}", "64 of 0-9 and a-f"), None)
-    """SHA-256 of the header that our front door adds; given = the authorizer lets in no request without it."""
+    origin_digest: str | None = _setting(_matching(r"[0-9a-f]{64}(,[0-9a-f]{64})?", "64 of 0-9 and a-f, once or twice with a comma"), None)
+    """SHA-256 of the header that our front door adds (of two, while one takes over); given = no request is let in without it."""
 
     protection_minutes: int = _setting(_integer(1, 2_880), 120)
     """On ECS: for how long a worker that holds leases is spared from scale-in without a word from it."""

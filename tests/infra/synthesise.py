@@ -1,6 +1,7 @@
 """Several stages in one process, for the tests: `python -O tests/infra/synthesise.py DIR '{"name": {"stage": "dev"}}'`."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ if __name__ == "__main__":
     context["aws:cdk:disable-asset-staging"] = True  # as scripts/synth does
     for name, given in json.loads(sys.argv[2]).items():
         began = time.process_time()
+        os.environ["CDK_DEFAULT_REGION"] = given.pop("region", "")
         infra_app.main(str(Path(sys.argv[1]) / name), {**context, **given})
         print(f"{name}: {time.process_time() - began:.1f} s of processor time")
     # And one in which nothing is accepted, to see that the rules look at all and that no acceptance is left over.

@@ -15,7 +15,10 @@ from moto import mock_aws
 
 import deploy.handler as deploy
 from migrator.handler import handler as migrate
+from tidemill.config import Settings
 from tidemill.domain import api_keys
+from tidemill.http.origin import HEADER, came_through
+from tidemill.passwords import matches
 
 
 class Context:
@@ -124,6 +127,36 @@ def test_create_migrates_and_founds_the_first_owner(secrets: Any, cloudformation
     with psycopg.connect(empty_database) as conn:
         assert conn.execute("select email from tidemill.users").fetchall() == [("ada@example.com",)]
         assert conn.execute("select key_hash from tidemill.api_keys").fetchall() == [(key.digest,)]
+
+
+def test_a_new_front_door_is_known_beside_the_one_before(
+    secrets: Any, cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets.create_secret(Name="next", SecretString="another header")
+    monkeypatch.setenv("ORIGIN_SECRET", "next")
+    monkeypatch.setenv("ORIGIN_SECRET_BEFORE", "origin")
+    deploy.handler(cloudformation.event("Update"), Context())
+    digests = cloudformation.told[0]["Data"]["OriginDigest"]
+    assert Settings.read({"TIDEMILL_ORIGIN_DIGEST": digests}).origin_digest == digests
+    for header, is_known in {"another header": True, "a header": True, "a guess": False, digests: False}.items():
+        assert came_through({"headers": {HEADER: header}}, digests) is is_known
+
+
+def test_a_password_is_reset_into_the_secret_and_told_nowhere_else(
+    secrets: Any, cloudformation: CloudFormation, empty_database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy.handler(cloudformation.event("Create"), Context())
+    before = json.loads(secrets.get_secret_value(SecretId="first")["SecretString"])
+    answer = deploy.handler({"reset_password": "ada@example.com"}, Context())
+    after = json.loads(secrets.get_secret_value(SecretId="first")["SecretString"])
+    assert answer == {"Email": "ada@example.com", "Secret": "first"}
+    assert {**after, "password": ""} == {**before, "password": ""}
+    assert after["password"] != before["password"]
+    assert after["password"] not in "".join(capsys.readouterr())
+    with psycopg.connect(empty_database) as conn:
+        (kept,) = conn.execute("select password_hash from tidemill.users").fetchone() or ("",)
+    assert matches(kept, after["password"])
+    assert not matches(kept, before["password"])
 
 
 def test_update_and_roll_back_change_nothing_that_is_there(secrets: Any, cloudformation: CloudFormation, empty_database: str) -> None:

@@ -53,12 +53,6 @@ def test_a_cdk_json_without_stages_is_told() -> None:
         settings.read(None, {"stage": "dev"})
 
 
-def test_a_waf_outside_its_region_is_told() -> None:
-    with pytest.raises(settings.SettingsInvalid, match="waf=true in eu-west-1"):
-        settings.check_region(stage(waf="true"), "eu-west-1")
-    settings.check_region(stage(waf="true"), "us-east-1")
-
-
 def test_synth_stops_with_one_line_and_exit_code_2(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "infra", str(tmp_path), "stage=dev", "proxxy=true"], cwd=ROOT, capture_output=True, text=True, check=False

@@ -16,15 +16,24 @@ from tidemill.local import page
 
 ALL = list(STAGES)
 SETTINGS = {"TIDEMILL_" + each.name.upper() for each in fields(Settings)}
-OTHERS = {"POWERTOOLS_SERVICE_NAME", "MASTER_SECRET", "FIRST_LOGIN_SECRET", "ORIGIN_SECRET", "MIGRATOR", "SCHEDULER"}
+OTHERS = {
+    "POWERTOOLS_SERVICE_NAME",
+    "MASTER_SECRET",
+    "FIRST_LOGIN_SECRET",
+    "ORIGIN_SECRET",
+    "ORIGIN_SECRET_BEFORE",
+    "MIGRATOR",
+    "SCHEDULER",
+}
 SERVING = ("enqueue", "claims", "admin", "authorizer", "scheduler")
 STARS = {"ecr:GetAuthorizationToken"}
 """Actions that take no resource."""
 
 
 def functions(service: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Properties of the Lambdas by short name."""
-    return {each["FunctionName"].rpartition("-")[2]: each for each in of_type(service, "AWS::Lambda::Function").values()}
+    """Properties of our Lambdas by short name; those of the CDK have no name."""
+    found = of_type(service, "AWS::Lambda::Function").values()
+    return {each["FunctionName"].rpartition("-")[2]: each for each in found if "FunctionName" in each}
 
 
 def statements(template: dict[str, Any]) -> list[dict[str, Any]]:
@@ -231,7 +240,7 @@ def test_nothing_serves_before_the_schema_is_there(templates: Templates, name: s
     schema = next(logical for logical, each in service["Resources"].items() if each["Type"] == "Custom::TidemillSchema")
     assert service["Resources"][schema]["DeletionPolicy"] == "Retain"
     for each in service["Resources"].values():
-        if each["Type"] == "AWS::Lambda::Function":
+        if each["Type"] == "AWS::Lambda::Function" and "FunctionName" in each["Properties"]:
             early = each["Properties"]["FunctionName"].endswith(("-deploy", "-migrator"))
             assert (schema in each.get("DependsOn", [])) is not early
     clocks = {each["Name"].rpartition("-")[2]: each["State"] for each in of_type(service, "AWS::Scheduler::Schedule").values()}
@@ -279,6 +288,70 @@ def test_every_alarm_is_explained_in_the_handbook(templates: Templates, name: st
         if "AlarmName" in each:  # the others belong to autoscaling
             assert f"`{each['AlarmName'].rpartition('-')[2]}`" in handbook
             assert each["AlarmActions"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_alarms_may_reach_their_topic(templates: Templates, name: str) -> None:
+    (policy,) = of_type(templates(name)["Service"], "AWS::SNS::TopicPolicy").values()
+    allowed = [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"]
+    assert [(each["Principal"], each["Action"]) for each in allowed] == [({"Service": "cloudwatch.amazonaws.com"}, "sns:Publish")]
+    assert allowed[0]["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_databases_own_log_is_not_kept_for_ever(templates: Templates, name: str) -> None:
+    stateful = templates(name)["Stateful"]
+    groups = {each.get("LogGroupName"): each["RetentionInDays"] for each in of_type(stateful, "AWS::Logs::LogGroup").values()}
+    for kind, key in (("DBInstance", "DBInstanceIdentifier"), ("DBCluster", "DBClusterIdentifier")):
+        for database in of_type(stateful, f"AWS::RDS::{kind}").values():
+            for log in database.get("EnableCloudwatchLogsExports", []):
+                assert groups[f"/aws/rds/{kind[2:].lower()}/{database[key]}/{log}"] in (30, 90)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_failed_pass_is_not_tried_again_beside_the_next(templates: Templates, name: str) -> None:
+    service = templates(name)["Service"]
+    tick = next(
+        each for each in of_type(service, "AWS::Lambda::EventInvokeConfig").values() if "Scheduler" in text_of(each["FunctionName"])
+    )
+    assert (tick["MaximumRetryAttempts"], tick["MaximumEventAgeInSeconds"]) == (0, 60)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_cloudformation_waits_little_longer_than_the_deploy_function_may_run(templates: Templates, name: str) -> None:
+    service = templates(name)["Service"]
+    longest = functions(service)["deploy"]["Timeout"]
+    for kind in ("Custom::TidemillSchema", "Custom::TidemillPage"):
+        (made,) = of_type(service, kind).values()
+        assert longest < int(made["ServiceTimeout"]) < longest + 60
+
+
+def test_the_web_acl_is_where_cloudfront_takes_it_from(templates: Templates, assemblies: Path) -> None:
+    everything, prod = templates("everything"), templates("prod")
+    assert len(of_type(prod["Service"], "AWS::WAFv2::WebACL")) == 1  # templates for no region: it must go to us-east-1
+    assert not of_type(everything["Service"], "AWS::WAFv2::WebACL")
+    assert len(of_type(everything["Firewall"], "AWS::WAFv2::WebACL")) == 1
+    manifest = json.loads((assemblies / "everything" / "manifest.json").read_text())["artifacts"]
+    places = {each: manifest[f"Tidemill-prod-{each}"]["environment"].rpartition("/")[2] for each in ("Stateful", "Service", "Firewall")}
+    assert places == {"Stateful": "eu-west-1", "Service": "eu-west-1", "Firewall": "us-east-1"}
+    (distribution,) = of_type(everything["Service"], "AWS::CloudFront::Distribution").values()
+    assert "ExportsReader" in text_of(distribution["DistributionConfig"]["WebACLId"])
+    assert "Tidemill-prod-Firewall" in manifest["Tidemill-prod-Service"]["dependencies"]
+
+
+def test_a_new_front_door_leaves_the_one_before_in_place(templates: Templates) -> None:
+    service = templates("everything")["Service"]
+    secrets = [name for name in of_type(service, "AWS::SecretsManager::Secret") if name.startswith("MigrationsOrigin")]
+    assert len(secrets) == 2
+    before = next(
+        name for name in of_type(templates("prod")["Service"], "AWS::SecretsManager::Secret") if name.startswith("MigrationsOrigin")
+    )
+    assert before in secrets
+    assert functions(service)["deploy"]["Environment"]["Variables"]["ORIGIN_SECRET_BEFORE"] == {"Ref": before}
+    schema = next(each for each in service["Resources"].values() if each["Type"] == "Custom::TidemillSchema")
+    assert schema["Properties"]["FrontDoor"] == 2  # so that CloudFormation asks again
+    (distribution,) = [each for each in service["Resources"].values() if each["Type"] == "AWS::CloudFront::Distribution"]
+    assert {"Authorizer", "Admin"} <= {name.removeprefix("Functions")[:-8] for name in distribution["DependsOn"] if "Role" not in name}
 
 
 def test_metrics_are_those_that_the_code_prints(templates: Templates) -> None:
