@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import pytest
 from psycopg import Connection
 
 from tidemill.store.statements import sql
@@ -41,6 +42,12 @@ HOLDS = """
 insert into tidemill.unique_holds (project_id, kind, key, job_id)
 select %(project)s, 'unique', sha256(uuid_send(g.id)), g.id from given g
 """
+
+
+def needs_plans_of_17(conn: Connection) -> None:
+    """Skips a test whose bound on rows read holds from Postgres 17 on (docs/limits.md). What it does is right on 16, too."""
+    if conn.info.server_version < 170_000:
+        pytest.skip("Postgres 16 reads more here: its index scans over a list of keys give no order, and it walks what is in order")
 
 
 def found(conn: Connection) -> None:

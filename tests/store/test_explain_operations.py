@@ -82,6 +82,7 @@ def test_an_undo_reads_its_own_blocks(crowded: str) -> None:
 
 def test_the_undo_of_a_discard_reads_its_batch_and_not_all_that_is_left(crowded: str) -> None:
     with connect(crowded) as conn, conn.transaction(force_rollback=True):
+        crowd.needs_plans_of_17(conn)
         how = {"project_id": crowd.PROJECT, "operation_id": crowd.WORKER, "now": None}
         dead = [row[0] for row in conn.execute("select id::text from tidemill.jobs where phase = 'dead_letter' order by id")]
         row = conn.execute("select now()").fetchone()

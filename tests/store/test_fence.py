@@ -143,8 +143,8 @@ def test_no_plan_changes_for_owner_and_data_plane(database: str, conn: Connectio
     texts = {}
     for path in sorted(Path(statements.FOLDER).rglob("*.sql")):
         name = str(path.relative_to(statements.FOLDER)).removesuffix(".sql")
-        if name.startswith("doctor/") or name in ("keys/tend_signing", "scheduler/prune_audit"):
-            continue  # read the catalogue, which the test itself changes, or call what only the scheduler may
+        if name.startswith("doctor/") or name in ("keys/tend_signing", "scheduler/prune_audit", "webhooks/found_system"):
+            continue  # read the catalogue, which the test itself changes, or call what only some functions may
         text = statements.sql(name).decode()
         names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
         texts[name] = re.sub(r"%\((\w+)\)s", lambda found, names=names: f"${names.index(found[1]) + 1}", text).replace("%%", "%")

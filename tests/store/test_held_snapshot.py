@@ -86,6 +86,7 @@ def batch(store: PostgresStore) -> int:
 
 
 def test_a_batch_reads_no_more_after_fifty_others_under_an_old_snapshot(conn: Connection) -> None:
+    crowd.needs_plans_of_17(conn)
     crowd.fill(conn, crowd.ENTRIES, BATCH * BATCHES, "-1 hour", step="1 ms")
     store = PostgresStore(conn)
     store.watermarks, store.reap_mark = Watermarks(Clock()), ReapMark(Clock())
