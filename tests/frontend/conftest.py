@@ -123,7 +123,7 @@ class Tab:
         self.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
         self.page.emulate_media(color_scheme="light", reduced_motion="reduce")
         self.page.evaluate("localStorage.clear()")
-        go(self.page, self.shown, "projects")
+        go(self.page, self.shown, "nowhere")
         self.watch.forget()
         return self.page, self.watch
 
@@ -157,7 +157,7 @@ def page(tab: Tab, request: pytest.FixtureRequest) -> Iterator[Page]:
 @contextlib.contextmanager
 def _context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport=WIDE, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce")  # type: ignore[arg-type]
-    made.set_default_timeout(20_000)
+    made.set_default_timeout(30_000)
     yield made
     made.close()
 

@@ -23,6 +23,7 @@ SCREENS = {
     "job-running": ("jobs/{running}", "3 of 10"),
     "job-queued": ("jobs/{queued}", "Why is it not running?"),
     "job-child": ("jobs/{child}", "Family"),
+    "job-retried": ("jobs/{retried}", "mailbox is busy"),
     "dead-letters": ("dead-letters", "SmtpError"),
     "dead-letters-one-by-one": ("dead-letters?view=jobs", "Timeout"),
     "queues": ("queues", "reports"),

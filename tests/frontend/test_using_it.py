@@ -138,7 +138,7 @@ def test_hostile_text_is_text_everywhere(page: Page, shown: Showcase) -> None:
         go(page, shown, place)
     go(page, shown, f"jobs/{shown.jobs['hostile']}")
     expect(page.get_by_role("region", name="payload", exact=True)).to_contain_text("<script>document.title='broken'</script>")
-    assert page.title() == "tidemill"
+    assert page.title() == f"{shown.jobs['hostile']} · Jobs · tidemill"
     assert page.locator("main img, main script, main b").count() == 0
 
 

@@ -69,8 +69,10 @@ def arrange(dev: Dev) -> Showcase:
         job_type="hostile", queue="hostile", payload={"text": HOSTILE, HOSTILE: 1}, tags=["<b>bold</b>"], partition_key=HOSTILE,
         headers={"x": "<i>"},
     )  # fmt: skip
-    parent = shown.enqueue(job_type="family.parent", queue="billing", hold=True)
-    shown.jobs["child"] = shown.enqueue(job_type="family.child", queue="billing", depends_on=[parent])
+    parents = [shown.enqueue(job_type="family.parent", queue="billing", hold=True) for _ in range(2)] + [shown.jobs["completed"]]
+    shown.jobs["child"] = shown.enqueue(job_type="family.child", queue="billing", depends_on=parents)
+    grown = [{"job_type": "family.grandchild", "queue": "billing", "depends_on": [shown.jobs["child"]]} for _ in range(8)]
+    shown.ask("POST", "/v1/jobs/bulk", {"jobs": grown})
     nightly = {
         "cron": "30 2 * * *",
         "timezone": "Europe/Berlin",
@@ -127,9 +129,20 @@ def _ended(shown: Showcase) -> None:
         )
     assert len(acks) == 7
     shown.ask("POST", "/v1/acks", {"acks": acks})
+    _retried(shown, claim)
     shown.jobs["running"] = shown.enqueue(job_type="video.encode", payload={"file": "a.mov"})
     leased = shown.ask("POST", "/v1/claims", {**claim, "lease_ms": 600_000})["jobs"][0]
     token = {"lease_token": leased["lease_token"]}
     shown.ask("POST", f"/v1/jobs/{leased['id']}/progress", {**token, "current": 3, "total": 10, "message": HOSTILE})
     lines = [{"ts": leased["run_at"], "level": "info", "message": f"line with {HOSTILE}"}]
     shown.ask("POST", f"/v1/jobs/{leased['id']}/logs", {**token, "lines": lines})
+
+
+def _retried(shown: Showcase, claim: dict[str, Any]) -> None:
+    """One that failed twice and waits for its third attempt."""
+    shown.jobs["retried"] = shown.enqueue(job_type="mail.send", payload={"to": "mary@example.com"})
+    for delay_ms in (0, 3_600_000):
+        leased = shown.ask("POST", "/v1/claims", {**claim, "wait_ms": 5_000})["jobs"][0]
+        assert leased["id"] == shown.jobs["retried"]
+        ack = {"job_id": leased["id"], "lease_token": leased["lease_token"], "outcome": "fail", "retry_delay_ms": delay_ms}
+        shown.ask("POST", "/v1/acks", {"acks": [ack | {"error": {"class": "SmtpError", "message": "mailbox is busy"}}]})

@@ -76,7 +76,7 @@ function Group({ of, onPlan }: { of: ErrorGroup; onPlan: (action: string) => voi
   };
   const open = of.count.count;
   return (
-    <Card title={of.error_class ?? "without an error"} aside={<Sparkline values={of.last_24_h} label="deaths per hour, the last 24 h" />}>
+    <Card title={of.error_class ?? "without an error"} aside={<span class="dim">24 h <Sparkline values={of.last_24_h} label="deaths per hour, the last 24 h" /></span>}>
       <p class="wrap mono">{of.message}</p>
       <p class="dim">
         <strong>{count(of.count)} open</strong>, {count(of.total)} in all · first seen <Time at={of.first_seen_at} /> · last seen <Time at={of.last_seen_at} /> · {of.job_types.join(", ")} · {of.queues.join(", ")}
@@ -88,14 +88,16 @@ function Group({ of, onPlan }: { of: ErrorGroup; onPlan: (action: string) => voi
               Retry one
             </Button>
             {open > 1 && (
-              <Button busy={busy} onClick={() => void some(CANARY)}>
+              <Button kind="main" busy={busy} onClick={() => void some(CANARY)}>
                 Retry a canary of {Math.min(CANARY, open)}
               </Button>
             )}
-            <Button kind="main" onClick={() => onPlan("retry")}>
+            <Button kind={open > 1 ? "plain" : "main"} onClick={() => onPlan("retry")}>
               Retry all…
             </Button>
-            <Button onClick={() => onPlan("discard")}>Discard all…</Button>
+            <Button kind="danger" onClick={() => onPlan("discard")}>
+              Discard all…
+            </Button>
           </>
         )}
         <a href={toWith(asQuery(of.filter), "jobs")}>The jobs</a>

@@ -12,6 +12,8 @@ import { go, to, toWith } from "../lib/route.ts";
 import { Bar, Card, Facts, Id, Since, State, Time } from "../ui/basic.tsx";
 import { Json } from "../ui/json.tsx";
 import { Shown, Wrong } from "../ui/states.tsx";
+import { FamilyGraph } from "../ui/family-graph.tsx";
+import { pathOf } from "../lib/path.ts";
 import { StatesGraph } from "../ui/states-graph.tsx";
 import { Actions } from "./job-actions.tsx";
 
@@ -36,14 +38,23 @@ function Detail({ job, path }: { job: JobDetail; path: string }): JSX.Element {
       </header>
       <p class="row">
         <Id id={job.id} long />
-        {job.reason && <span class="dim wrap">{job.reason}</span>}
+        {job.reason && <span class="dim wrap">{job.reason.replaceAll("_", " ")}</span>}
       </p>
       {!FINAL.has(job.state) && !job.lease && <Why path={path} />}
       <Card title="Where it is">
-        <StatesGraph states={(timeline.value?.items ?? []).map((event) => event.state)} now={job.state} />
+        {timeline.value ? (
+          <StatesGraph way={pathOf(job, timeline.value.items, executions.value?.items ?? [])} isFinal={FINAL.has(job.state)} />
+        ) : (
+          timeline.loading && <div class="loading" role="status" aria-label="loading" />
+        )}
         {job.progress && <Progress of={job.progress} />}
         <Facts of={facts(job)} />
       </Card>
+      {(job.parents.length > 0 || job.children.length > 0) && (
+        <Card title="Family">
+          <FamilyGraph job={job} />
+        </Card>
+      )}
       {job.error && <LastError job={job} executions={executions} />}
       <div class="columns">
         <Card title="Attempts">
@@ -74,7 +85,6 @@ function Detail({ job, path }: { job: JobDetail; path: string }): JSX.Element {
           </Card>
         )}
       </div>
-      {(job.parents.length > 0 || job.children.length > 0) && <Family job={job} />}
     </>
   );
 }
@@ -125,12 +135,12 @@ function Why({ path }: { path: string }): JSX.Element {
                   <span class="dim">
                     {block.since && (
                       <>
-                        since <Time at={block.since} />
+                        for <Since from={block.since} />
                       </>
                     )}{" "}
                     {block.clears_at && (
                       <>
-                        until <Time at={block.clears_at} />
+                        · clears <Time at={block.clears_at} />
                       </>
                     )}
                   </span>
@@ -139,7 +149,7 @@ function Why({ path }: { path: string }): JSX.Element {
             </ul>
             {(value.position !== null || value.estimated_start_at) && (
               <p class="dim">
-                {value.position !== null && `${plural(value.position, "job")} ahead. `}
+                {value.position !== null && (value.position === 0 ? "No job is ahead of it. " : `${plural(value.position, "job")} ahead of it. `)}
                 {value.estimated_start_at && (
                   <>
                     Likely to start <Time at={value.estimated_start_at} />.
@@ -217,7 +227,7 @@ function Timeline({ of }: { of: readonly TimelineEvent[] }): JSX.Element {
           <div class="row">
             <strong>{event.event.replaceAll("_", " ")}</strong> <Time at={event.at} /> {event.attempt !== null && <span class="dim">attempt {event.attempt}</span>}
           </div>
-          {event.detail && <p class="dim wrap">{event.detail}</p>}
+          {event.detail && <p class="dim wrap">{event.event === "dead_letter" ? event.detail.replaceAll("_", " ") : event.detail}</p>}
         </li>
       ))}
     </ol>
@@ -253,31 +263,6 @@ function Logs({ path }: { path: string }): JSX.Element {
         }
       </Shown>
       {logs.error && logs.value && <Wrong error={logs.error} onRetry={logs.reload} />}
-    </Card>
-  );
-}
-
-/** Parents above, children below, each a link. */
-function Family({ job }: { job: JobDetail }): JSX.Element {
-  const line = (name: string, of: JobDetail["parents"]): JSX.Element | null =>
-    of.length ? (
-      <div class="row">
-        <span class="dim">{plural(of.length, name)}</span>
-        {of.slice(0, 40).map((one) => (
-          <span class="chip" key={one.id}>
-            <a href={to("jobs", one.id)}>{shortId(one.id)}</a> <State is={one.state} />
-          </span>
-        ))}
-        {of.length > 40 && <span class="dim">and {of.length - 40} more</span>}
-      </div>
-    ) : null;
-  return (
-    <Card title="Family">
-      {line("parent", job.parents)}
-      <div class="row">
-        <strong>this job</strong> <State is={job.state} />
-      </div>
-      {line("child", job.children)}
     </Card>
   );
 }

@@ -17,7 +17,7 @@ import { NothingMatches, NothingYet, Wrong } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 
 const COLUMNS: Record<string, Column<Job>> = {
-  id: { name: "Id", cell: (job) => <Id id={job.id} href={to("jobs", job.id)} /> },
+  id: { name: "Id", cell: (job) => <Id id={job.id} href={to("jobs", job.id)} />, wide: true },
   type: { name: "Type", cell: (job) => <a href={to("jobs", job.id)}>{job.job_type}</a> },
   state: { name: "State", cell: (job) => <State is={job.state} /> },
   queue: { name: "Queue", cell: (job) => job.queue, wide: true },

@@ -48,7 +48,7 @@ function Detail({ known }: { known: Operation }): JSX.Element {
   return (
     <>
       <header>
-        <h1>{value.action.replaceAll("_", " ")}</h1>
+        <h1 class="cap">{value.action.replaceAll("_", " ")}</h1>
         {may("operate") &&
           value.actions.map((verb) => (
             <Button key={verb} kind={verb !== "apply" ? "plain" : REMOVES.has(value.action) ? "danger" : "main"} onClick={() => step(verb)}>

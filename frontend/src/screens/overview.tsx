@@ -4,26 +4,25 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
 import type { History, Latency, Overview as Glance, QueueBacklog } from "../api/stats.ts";
+import type { Listed, Worker } from "../api/types.ts";
 import { count, duration, number, plural, rate } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
+import { findings, OLD_MS } from "../lib/verdict.ts";
 import { to, toWith } from "../lib/route.ts";
 import { Card, State, Tile } from "../ui/basic.tsx";
 import { Chart } from "../ui/chart.tsx";
 import { NothingYet, Shown } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 
-const OLD_MS = 5 * 60_000;
-
 const QUEUES: readonly Column<QueueBacklog>[] = [
-  { name: "Queue", cell: (queue) => <a href={to("queues", queue.name)}>{queue.name}</a> },
-  { name: "", cell: (queue) => queue.is_paused && <State is="paused" /> },
+  { name: "Queue", cell: (queue) => (<><a href={to("queues", queue.name)}>{queue.name}</a> {queue.is_paused && <State is="paused" />}</>) }, // prettier-ignore
   { name: "Queued", cell: (queue) => <a href={toWith({ queue: queue.name, state: "queued" }, "jobs")}>{count(queue.queued)}</a>, end: true },
   { name: "Scheduled", cell: (queue) => count(queue.scheduled), end: true, wide: true },
   { name: "Running", cell: (queue) => count(queue.running + queue.claimed), end: true },
   { name: "Dead", cell: (queue) => count(queue.dead_letter), end: true, wide: true },
   { name: "Oldest", cell: (queue) => duration(queue.oldest_queued_age_ms), end: true },
-  { name: "In", cell: (queue) => rate(queue.arrived_per_second * 60), end: true, wide: true },
-  { name: "Out", cell: (queue) => rate(queue.completed_per_second * 60), end: true, wide: true },
+  { name: "Arriving", cell: (queue) => rate(queue.arrived_per_second * 60), end: true, wide: true },
+  { name: "Completing", cell: (queue) => rate(queue.completed_per_second * 60), end: true, wide: true },
 ];
 
 export function Overview(): JSX.Element {
@@ -38,7 +37,7 @@ export function Overview(): JSX.Element {
           <>
             <Verdict of={value} />
             <Tiles of={value} />
-            <div class="columns">
+            <div class="columns uneven">
               <ThroughputChart />
               <LatencyCard />
             </div>
@@ -56,47 +55,50 @@ export function Overview(): JSX.Element {
   );
 }
 
-/** What is wrong, in words, the worst first. */
-export function troubles(of: Glance): string[] {
-  const waiting = number(of.states.queued);
-  const said: string[] = [];
-  if (of.live_workers === 0 && waiting > 0) said.push(`No worker is alive, and ${plural(waiting, "job")} ${waiting === 1 ? "waits" : "wait"}.`);
-  if (of.dead_1h > 0) said.push(`${plural(of.dead_1h, "job")} died within the last hour.`);
-  if ((of.oldest_queued_age_ms ?? 0) > OLD_MS && of.live_workers > 0) said.push(`The oldest job that could run has waited for ${duration(of.oldest_queued_age_ms)}.`);
-  if (number(of.states.quarantined) > 0) said.push(`${plural(number(of.states.quarantined), "job")} ${number(of.states.quarantined) === 1 ? "is" : "are"} in quarantine.`);
-  if (of.paused_queues.length) said.push(`Paused: ${of.paused_queues.join(", ")}.`);
-  return said;
-}
-
+/** One glance: a colour, a sign and a word; below it what there is to say, the worst first, each a link to where it is mended. */
 function Verdict({ of }: { of: Glance }): JSX.Element {
-  const said = troubles(of);
-  if (!said.length) return <p class="banner fine" role="status">✓ Nothing is wrong that is counted here.</p>; // prettier-ignore
+  const workers = useResource<Listed<Worker>>("/v1/workers?limit=200", ["workers"]).value;
+  const found = findings(of, workers?.next_cursor === null ? workers.items : undefined);
+  const grave = found.some((one) => one.isGrave);
+  const word = grave ? "✕ Something is wrong" : found.length ? "! Worth a look" : "✓ All is well";
   return (
-    <div class="banner" role="status">
-      <ul class="plain">
-        {said.map((one) => (
-          <li key={one}>{one}</li>
-        ))}
-      </ul>
-    </div>
+    <section class={`verdict ${grave ? "bad" : found.length ? "warn" : "good"}`} role="status" aria-label="Verdict">
+      <strong>{word}</strong>
+      {found.length > 0 && (
+        <ul>
+          {found.map((one) => (
+            <li key={one.says} class={one.isGrave ? "grave" : ""}>
+              <a href={toWith(one.query ?? {}, ...one.place)}>{one.says}</a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
   );
 }
 
 function Tiles({ of }: { of: Glance }): JSX.Element {
   const waiting = number(of.states.queued);
+  const leased = number(of.states.running) + number(of.states.claimed);
+  const paused = of.paused_queues.length;
   return (
-    <div class="tiles">
-      <Tile name="Live workers" value={count(of.live_workers)} note={plural(of.worker_slots, "slot")} tone={of.live_workers ? undefined : waiting ? "bad" : "warn"} href={to("workers")} />
-      <Tile name="Oldest queued" value={duration(of.oldest_queued_age_ms)} tone={(of.oldest_queued_age_ms ?? 0) > OLD_MS ? "warn" : undefined} href={toWith({ state: "queued", sort: "run_at" }, "jobs")} />
-      <Tile name="Failures, 1 h" value={count(of.failures_1h)} tone={of.failures_1h ? "warn" : undefined} href={toWith({ state: "retrying" }, "jobs")} />
-      <Tile name="Dead" value={count(of.states.dead_letter)} note={of.dead_1h ? `${count(of.dead_1h)} in 1 h` : undefined} tone={of.dead_1h ? "bad" : number(of.states.dead_letter) ? "warn" : undefined} href={to("dead-letters")} />
-      <Tile name="Quarantined" value={count(of.states.quarantined)} tone={number(of.states.quarantined) ? "warn" : undefined} href={to("quarantine")} />
-      <Tile name="Queued" value={count(of.states.queued)} href={toWith({ state: "queued" }, "jobs")} />
-      <Tile name="Running" value={count(number(of.states.running) + number(of.states.claimed))} href={toWith({ state: ["claimed", "running"] }, "jobs")} />
-      <Tile name="Scheduled" value={count(of.states.scheduled)} href={toWith({ state: "scheduled", sort: "run_at" }, "jobs")} />
-      <Tile name="In" value={rate(of.throughput.arrived_per_second * 60)} />
-      <Tile name="Out" value={rate(of.throughput.completed_per_second * 60)} />
-    </div>
+    <>
+      <div class="tiles">
+        <Tile name="Live workers" value={count(of.live_workers)} note={plural(of.worker_slots, "slot")} tone={of.live_workers ? undefined : waiting ? "bad" : "warn"} href={to("workers")} />
+        <Tile name="Oldest queued" value={duration(of.oldest_queued_age_ms)} tone={(of.oldest_queued_age_ms ?? 0) > OLD_MS ? "warn" : undefined} href={toWith({ state: "queued", sort: "run_at" }, "jobs")} />
+        <Tile name="Failures, 1 h" value={count(of.failures_1h)} tone={of.failures_1h ? "warn" : undefined} href={toWith({ state: "retrying" }, "jobs")} />
+        <Tile name="Dead" value={count(of.states.dead_letter)} note={of.dead_1h ? `${count(of.dead_1h)} in 1 h` : undefined} tone={of.dead_1h ? "bad" : number(of.states.dead_letter) ? "warn" : undefined} href={to("dead-letters")} />
+        <Tile name="Quarantined" value={count(of.states.quarantined)} tone={number(of.states.quarantined) ? "warn" : undefined} href={to("quarantine")} />
+        <Tile name="Paused queues" value={count(paused)} tone={paused ? "warn" : undefined} href={to("queues")} />
+      </div>
+      <div class="tiles">
+        <Tile name="Queued" value={count(of.states.queued)} href={toWith({ state: "queued" }, "jobs")} />
+        <Tile name="Running" value={count(leased)} href={toWith({ state: ["claimed", "running"] }, "jobs")} />
+        <Tile name="Scheduled" value={count(of.states.scheduled)} href={toWith({ state: "scheduled", sort: "run_at" }, "jobs")} />
+        <Tile name="Arriving" value={rate(of.throughput.arrived_per_second * 60)} />
+        <Tile name="Completing" value={rate(of.throughput.completed_per_second * 60)} />
+      </div>
+    </>
   );
 }
 
@@ -137,7 +139,7 @@ function LatencyCard(): JSX.Element {
                   <th scope="col" class="end">p50</th>
                   <th scope="col" class="end">p95</th>
                   <th scope="col" class="end">p99</th>
-                  <th scope="col" class="end">attempts</th>
+                  <th scope="col" class="end wide">attempts</th>
                 </tr>
               </thead>
               <tbody>
@@ -147,7 +149,7 @@ function LatencyCard(): JSX.Element {
                     <td class="end">{duration(of.p50_ms)}</td>
                     <td class="end">{duration(of.p95_ms)}</td>
                     <td class="end">{duration(of.p99_ms)}</td>
-                    <td class="end">{count(of.count)}</td>
+                    <td class="end wide">{count(of.count)}</td>
                   </tr>
                 ))}
               </tbody>

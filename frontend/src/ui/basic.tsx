@@ -24,7 +24,7 @@ export function Since({ from, until }: { from: string | null | undefined; until?
   return <span title={utc(from)}>{duration((until ? Date.parse(until) : now) - Date.parse(from))}</span>;
 }
 
-const GLYPHS: Record<string, string> = {
+export const GLYPHS: Record<string, string> = {
   pending: "◔", scheduled: "◷", queued: "●", claimed: "◐", running: "▶", completed: "✓", cancelled: "⊘", dead_letter: "✕", quarantined: "⚠",
   failed: "✕", crashed: "✕", expired: "✕", live: "●", stale: "○", paused: "‖", open: "●", sealed: "◐", completed_with_failures: "⚠",
 }; // prettier-ignore

@@ -14,6 +14,13 @@ export interface Line {
 }
 
 const HEIGHT = 190;
+/** Jobs are counted: there is no half of one. */
+const WHOLE = [1, 2, 5].flatMap((digit) => [...Array(8).keys()].map((zeros) => digit * 10 ** zeros)).sort((a, b) => a - b);
+
+/** "14:05" on the reader's clock; `at`: s since 1970. */
+function clock(at: number): string {
+  return new Date(at * 1_000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+}
 
 function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -25,14 +32,15 @@ export function Chart({ title, times, lines, unit = "" }: { title: string; times
   useEffect(() => {
     const here = box.current;
     if (!here) return;
-    const axis = { stroke: "#7d8d98", grid: { stroke: "#7d8d9833", width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const axis = { stroke: () => colour("--dim"), grid: { stroke: "#7d8d9833", width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const said = (value: number | null): string => (value === null || value === undefined ? "–" : `${count(Math.round(value * 10) / 10)}${unit}`);
     const plot = new uPlot(
       {
         width: Math.max(200, here.clientWidth), height: HEIGHT, legend: { show: true, live: true }, cursor: { drag: { x: false, y: false } },
-        axes: [axis, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
+        axes: [{ ...axis, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 58, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
+        hooks: { ready: [(drawn) => drawn.setLegend({ idx: times.length - 1 })] },
         scales: { y: { range: (_, __, top) => [0, top > 0 ? top * 1.1 : 1] } },
-        series: [{ value: (_, at) => (at ? new Date(at * 1_000).toLocaleTimeString() : "–") }, ...lines.map((line) => ({ label: line.name, stroke: () => colour(line.colour), width: 1.6, value: (_: uPlot, value: number | null) => said(value), points: { show: false } }))],
+        series: [{ label: "at", value: (_, at) => (at ? clock(at) : "–") }, ...lines.map((line) => ({ label: line.name, stroke: () => colour(line.colour), width: 1.6, value: (_: uPlot, value: number | null) => said(value), points: { show: false } }))],
       },
       [times.map((at) => at / 1_000), ...lines.map((line) => [...line.values])],
       here,

@@ -14,7 +14,7 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
-    return () => before?.focus?.();
+    return () => (before?.isConnected && before !== document.body ? before : document.getElementById("main"))?.focus();
   }, []);
   return (
     <dialog

@@ -56,6 +56,8 @@ export function Shell({ me, children }: { me: Me; children: ComponentChildren })
   ]);
   useEffect(() => setOpen(false), [place]);
   const here = (place.path[0] ?? "").replace(/^new-job$/, "jobs").replace(/^new-schedule$/, "schedules");
+  const title = [place.path[1], ENTRIES.find((entry) => entry.path === here)?.name ?? here.replaceAll("-", " "), "tidemill"].filter(Boolean).join(" · ");
+  useEffect(() => void (document.title = title), [title]);
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>

@@ -1,56 +1,90 @@
-/** The states a job can be in, with the way that this one took. */
+/** The states a job can be in, with the way that this one took: as a drawing where there is room, and in order with the time spent in each. */
 
 import type { JSX } from "preact";
+
+import { useNow } from "../lib/clock.ts";
+import { duration, utc } from "../lib/format.ts";
+import { type Passing, stays, steps } from "../lib/path.ts";
+import { State } from "./basic.tsx";
 
 const W = 104;
 const H = 30;
 const AT: Record<string, readonly [number, number]> = {
-  pending: [10, 20], scheduled: [10, 90], queued: [160, 55], claimed: [310, 55], running: [460, 55],
-  completed: [620, 5], cancelled: [620, 55], dead_letter: [620, 105], quarantined: [310, 115],
+  pending: [10, 34], scheduled: [10, 104], queued: [160, 69], claimed: [310, 69], running: [460, 69],
+  completed: [620, 19], cancelled: [620, 69], dead_letter: [620, 119], quarantined: [310, 136],
 }; // prettier-ignore
-const STEPS: readonly (readonly [string, string])[] = [
-  ["pending", "queued"], ["scheduled", "queued"], ["queued", "claimed"], ["claimed", "running"], ["running", "completed"], ["running", "cancelled"],
-  ["running", "dead_letter"], ["running", "scheduled"], ["claimed", "quarantined"],
+/** The usual ways, drawn faintly; the way of the job itself is drawn over them, whatever it was. */
+const USUAL = [
+  "pending>queued", "scheduled>queued", "queued>claimed", "claimed>running", "running>completed", "running>cancelled", "running>dead_letter", "running>scheduled", "claimed>quarantined",
 ]; // prettier-ignore
+const MOST_SHOWN = 24;
 
-/** Which states a timeline passed, from its events' states and the state now. */
-export function passed(states: readonly (string | null)[], now: string): Set<string> {
-  const seen = new Set(states.filter((state): state is string => !!state && state in AT));
-  seen.add(now);
-  if (now === "completed" || seen.has("running")) for (const state of ["queued", "claimed", "running"]) seen.add(state);
-  if (seen.has("claimed")) seen.add("queued");
-  return seen;
+function curve(step: string): string {
+  const [from = "", to = ""] = step.split(">");
+  const [x1, y1] = AT[from] ?? [0, 0];
+  const [x2, y2] = AT[to] ?? [0, 0];
+  if (x1 === x2) return `M${x1 + W / 2} ${y1 < y2 ? y1 + H : y1} L${x2 + W / 2} ${y1 < y2 ? y2 : y2 + H}`;
+  if (x2 > x1 && x2 - x1 < 200) return `M${x1 + W} ${y1 + H / 2} L${x2} ${y2 + H / 2}`;
+  if (x2 > x1) return `M${x1 + W / 2} ${y1} C${x1 + W / 2} -6 ${x2 - 60} -6 ${x2} ${y2 + H / 2}`;
+  if (to === "scheduled") return `M${x1 + W / 2} ${y1 + H} C${x1 + W / 2} 196 ${x2 + W / 2} 196 ${x2 + W / 2} ${y2 + H}`;
+  return `M${x1 + W / 2} ${y1} C${x1 + W / 2} -8 ${x2 + W / 2} -8 ${x2 + W / 2} ${y2}`;
 }
 
-export function StatesGraph({ states, now }: { states: readonly (string | null)[]; now: string }): JSX.Element {
-  const seen = passed(states, now);
-  const way = Object.keys(AT).filter((state) => seen.has(state));
+/** Where the number of times stands: above the middle of a short step, in the bow of a long one. */
+function middle(step: string): readonly [number, number] {
+  const [from = "", to = ""] = step.split(">");
+  const [x1, y1] = AT[from] ?? [0, 0];
+  const [x2, y2] = AT[to] ?? [0, 0];
+  if (x2 < x1 || x2 - x1 >= 200) return [(x1 + x2 + W) / 2, to === "scheduled" ? 184 : 12];
+  return [(x1 + W + x2) / 2, (y1 + y2 + H) / 2 - 5];
+}
+
+export function StatesGraph({ way, isFinal }: { way: readonly Passing[]; isFinal: boolean }): JSX.Element {
+  const now = way.at(-1)?.state ?? "";
+  const seen = new Set(way.map((one) => one.state));
+  const taken = steps(way);
+  const said = way.map((one) => one.state.replaceAll("_", " "));
   return (
-    <svg class="states" viewBox="0 0 734 150" role="img" aria-label={`The way so far: ${way.join(", ").replaceAll("_", " ")}; now ${now.replaceAll("_", " ")}`} width="100%" style={{ maxWidth: "760px" }}>
-      {STEPS.map(([from, to]) => {
-        const [x1, y1] = AT[from] ?? [0, 0];
-        const [x2, y2] = AT[to] ?? [0, 0];
-        const on = seen.has(from) && seen.has(to);
-        const back = x2 < x1;
-        const path = back
-          ? `M${x1 + W / 2} ${y1 + H} C${x1} ${y1 + 105} ${x2 + 150} ${y2 + 70} ${x2 + W} ${y2 + H / 2}`
-          : from === "claimed" && to === "quarantined"
-            ? `M${x1 + W / 2} ${y1 + H} L${x2 + W / 2} ${y2}`
-            : `M${x1 + W} ${y1 + H / 2} L${x2} ${y2 + H / 2}`;
-        return <path key={from + to} d={path} fill="none" stroke={on ? "var(--main)" : "var(--line)"} stroke-width={on ? 2.5 : 1.2} />;
-      })}
-      {Object.entries(AT).map(([state, [x, y]]) => {
-        const on = seen.has(state);
-        const here = state === now;
-        return (
-          <g key={state}>
-            <rect x={x} y={y} width={W} height={H} rx={8} fill={here ? "var(--main)" : "var(--card)"} stroke={on ? "var(--main)" : "var(--line)"} stroke-width={on ? 2 : 1.2} />
-            <text x={x + W / 2} y={y + 19.5} text-anchor="middle" fill={here ? "#fff" : on ? "var(--text)" : "var(--dim)"} style={{ fill: here ? "#fff" : on ? "var(--text)" : "var(--dim)", fontWeight: here ? 650 : 400 }}>
+    <>
+      <svg class="states" viewBox="0 0 734 192" role="img" aria-label={`The way so far: ${said.slice(-MOST_SHOWN).join(", ")}`}>
+        {[...new Set([...USUAL, ...taken.keys()])].map((step) => (
+          <path key={step} d={curve(step)} class={taken.has(step) ? "on" : ""} />
+        ))}
+        {Object.entries(AT).map(([state, [x, y]]) => (
+          <g key={state} class={state === now ? "here" : seen.has(state) ? "on" : ""}>
+            <rect x={x} y={y} width={W} height={H} rx={8} />
+            <text x={x + W / 2} y={y + 19.5} text-anchor="middle">
               {state.replace("_", " ")}
             </text>
           </g>
-        );
-      })}
-    </svg>
+        ))}
+        {[...taken].map(([step, times]) => {
+          const [x, y] = middle(step);
+          return times < 2 ? null : (
+            <text key={step} x={x} y={y} text-anchor="middle" class="times">
+              {times}×
+            </text>
+          );
+        })}
+      </svg>
+      <Way of={way} isFinal={isFinal} />
+    </>
+  );
+}
+
+/** The same in words: each state with the time spent in it. */
+function Way({ of, isFinal }: { of: readonly Passing[]; isFinal: boolean }): JSX.Element {
+  const lasted = stays(of, useNow(), isFinal);
+  const before = Math.max(0, of.length - MOST_SHOWN);
+  return (
+    <ol class="way" aria-label="The way so far">
+      {before > 0 && <li class="dim">{before} states before</li>}
+      {of.slice(before).map((one, index) => (
+        <li key={index} title={one.at ? utc(one.at) : ""}>
+          <State is={one.state} />
+          {(lasted[before + index] ?? null) !== null && <span class="dim"> {duration(lasted[before + index])}</span>}
+        </li>
+      ))}
+    </ol>
   );
 }

@@ -1,7 +1,8 @@
 /**
  * A table that stays quick with ten thousand rows: only those in sight are in the document.
  *
- * Keys: j and k move, Enter opens, x selects. On a narrow screen each row is a small card, by style alone.
+ * Keys: j and k move, Enter opens, x selects, Escape lets go. Where a screen has several tables, they act on the one that has
+ * the focus, else on the first. On a narrow screen the columns called `wide` are left out.
  */
 
 import type { ComponentChildren, JSX } from "preact";
@@ -44,16 +45,41 @@ export function inSight(count: number, top: number, height: number, rowPx = ROW_
   return [first, Math.min(count, Math.ceil((top + height) / rowPx) + AROUND)];
 }
 
+/** What the keys do to a table, by its box. */
+const tables = new Map<HTMLElement, { move: (by: number) => void; open: () => void; toggle: () => void; drop: () => void }>();
+
+function current(): ReturnType<typeof tables.get> {
+  const boxes = [...document.querySelectorAll<HTMLElement>("main .table-box")].filter((box) => tables.has(box));
+  return tables.get(boxes.find((box) => box.contains(document.activeElement)) ?? (boxes[0] as HTMLElement));
+}
+
+const KEYS = [
+  { key: "j", what: "next row", run: () => current()?.move(1) },
+  { key: "k", what: "row before", run: () => current()?.move(-1) },
+  { key: "Enter", what: "open the row", run: () => current()?.open() },
+  { key: "x", what: "select the row", run: () => current()?.toggle() },
+  { key: "Escape", what: "leave the rows", run: () => current()?.drop() },
+] as const;
+
+/** A cell that has no room for its text tells the whole of it when one points at it. */
+function tell(event: MouseEvent): void {
+  const cell = (event.target as HTMLElement).closest("td");
+  if (cell && !cell.querySelector("[title], button")) cell.title = cell.scrollWidth > cell.clientWidth ? (cell.textContent ?? "") : "";
+}
+
 export function Table<T>({ label, rows, columns, id, href, selected, onSelect, onEnd }: Props<T>): JSX.Element {
   const body = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState<[number, number]>([0, 900]);
+  const [view, setView] = useState<readonly [number, number]>(() => inSight(rows.length, 0, 900));
   const [at, setAt] = useState(-1);
+  const [widths, setWidths] = useState<readonly number[]>();
+  const count = rows.length;
 
   useLayoutEffect(() => {
     const look = (): void => {
       const box = body.current?.getBoundingClientRect();
       if (!box) return;
-      setView([Math.max(0, -box.top), innerHeight]);
+      const next = inSight(count, Math.max(0, -box.top), innerHeight);
+      setView((before) => (before[0] === next[0] && before[1] === next[1] ? before : next));
       if (onEnd && box.bottom < innerHeight + 600) onEnd();
     };
     look();
@@ -63,7 +89,7 @@ export function Table<T>({ label, rows, columns, id, href, selected, onSelect, o
       removeEventListener("scroll", look);
       removeEventListener("resize", look);
     };
-  }, [onEnd, rows.length]);
+  }, [onEnd, count]);
 
   useEffect(() => (selected?.size ? holdStill() : undefined), [!!selected?.size]);
 
@@ -81,18 +107,45 @@ export function Table<T>({ label, rows, columns, id, href, selected, onSelect, o
     if (!next.delete(id(row))) next.add(id(row));
     onSelect(next);
   };
-  useKeys([
-    { key: "j", what: "next row", run: () => move(at + 1) },
-    { key: "k", what: "row before", run: () => move(at - 1) },
-    ...(href ? [{ key: "Enter", what: "open the row", run: () => at >= 0 && rows[at] && go(href(rows[at])) }] : []),
-    ...(onSelect ? [{ key: "x", what: "select the row", run: () => toggle(rows[at]) }] : []),
-  ]);
+  useKeys(KEYS.filter(({ key }) => (key === "Enter" ? href : key === "x" ? onSelect : true)));
+  useLayoutEffect(() => {
+    const here = body.current;
+    if (!here) return;
+    const open = (): void => {
+      const row = rows[at];
+      if (href && row) go(href(row));
+    };
+    const drop = (): void => (setAt(-1), onSelect?.(new Set()));
+    tables.set(here, { move: (by) => move(at + by), open, toggle: () => toggle(rows[at]), drop });
+    return () => void tables.delete(here);
+  });
+  // Columns as wide as the first rows made them: else they would jump as other rows come into sight.
+  const isVirtual = count > VIRTUAL_FROM;
+  const shape = columns.map((column) => column.name).join();
+  useLayoutEffect(() => setWidths(undefined), [shape, isVirtual]);
+  useLayoutEffect(() => {
+    if (!isVirtual || widths) return;
+    setWidths([...(body.current?.querySelectorAll("th") ?? [])].map((cell) => cell.offsetWidth));
+  }, [isVirtual, widths]);
+  useEffect(() => {
+    const anew = (): void => setWidths(undefined);
+    addEventListener("resize", anew);
+    return () => removeEventListener("resize", anew);
+  }, []);
 
-  const [first, end] = inSight(rows.length, view[0], view[1]);
+  const first = Math.min(view[0], count);
+  const end = isVirtual ? Math.min(count, Math.max(view[1], first)) : count;
   const all = rows.length > 0 && rows.every((row) => selected?.has(id(row)));
   return (
     <div class="table-box" ref={body} tabIndex={0} role="region" aria-label={`${label}, table`}>
-      <table aria-label={label} aria-rowcount={rows.length + 1}>
+      <table aria-label={label} aria-rowcount={count + 1} class={widths ? "held" : ""} onMouseOver={tell}>
+        {widths && (
+          <colgroup>
+            {widths.map((px, index) => (
+              <col key={index} style={{ width: `${px}px` }} />
+            ))}
+          </colgroup>
+        )}
         <thead>
           <tr>
             {onSelect && (
