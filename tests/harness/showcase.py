@@ -133,6 +133,7 @@ def _ended(shown: Showcase) -> None:
     shown.jobs["running"] = shown.enqueue(job_type="video.encode", payload={"file": "a.mov"})
     leased = shown.ask("POST", "/v1/claims", {**claim, "lease_ms": 600_000})["jobs"][0]
     token = {"lease_token": leased["lease_token"]}
+    shown.jobs["lease"] = leased["lease_token"]
     shown.ask("POST", f"/v1/jobs/{leased['id']}/progress", {**token, "current": 3, "total": 10, "message": HOSTILE})
     lines = [{"ts": leased["run_at"], "level": "info", "message": f"line with {HOSTILE}"}]
     shown.ask("POST", f"/v1/jobs/{leased['id']}/logs", {**token, "lines": lines})

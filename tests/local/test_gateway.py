@@ -1,6 +1,7 @@
 """The gateway's own part: limits, time-outs, what a failing function looks like from outside, the page."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -198,6 +199,17 @@ def test_the_built_page_may_run_its_own_script_and_no_other(tmp_path: Path) -> N
     policy = dict(answer.headers)["content-security-policy"]
     assert "script-src 'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='" in policy
     assert "'unsafe-inline'" not in policy
+
+
+def test_the_page_is_sent_zipped_and_once(tmp_path: Path) -> None:
+    built = tmp_path / "index.html"
+    built.write_text("<html>one</html>")
+    first = page.response(built, takes="gzip, br")
+    assert gzip.decompress(first.body) == b"<html>one</html>"
+    again = page.response(built, takes="gzip, br", knows=dict(first.headers)["etag"])
+    assert (again.status, again.body) == (304, b"")
+    built.write_text("<html>another</html>")
+    assert page.response(built, knows=dict(first.headers)["etag"]).body == b"<html>another</html>"
 
 
 def test_the_root_is_the_page() -> None:

@@ -53,6 +53,7 @@ export interface Options {
 }
 
 const TIMEOUT_MS = 35_000;
+const EARLY_MS = 5_000;
 
 /** Who is signed in, and for which project requests are made. */
 export class Api {
@@ -63,6 +64,17 @@ export class Api {
   onSignedOut: () => void = () => undefined;
   /** Called with every sign of life, and with its absence. */
   onReach: (reached: boolean) => void = () => undefined;
+
+  /** Answers that are on their way before anybody asked, by address. */
+  private readonly early = new Map<string, Promise<Response>>();
+
+  /** Ask for what will be asked in a moment; whoever asks first gets this answer. */
+  ahead(address: string): void {
+    const coming = this.send("GET", address, {}, this.token);
+    this.early.set(address, coming);
+    coming.catch(() => this.early.delete(address));
+    setTimeout(() => this.early.delete(address), EARLY_MS);
+  }
 
   get hasToken(): boolean {
     return this.token !== "";
@@ -120,7 +132,10 @@ export class Api {
 
   private async ask<T>(method: string, path: string, options: Options): Promise<Answer<T>> {
     const used = this.token;
-    let answer = await this.send(method, path, options, used);
+    const address = path + queryText(options.query);
+    const early = method === "GET" ? this.early.get(address) : undefined;
+    this.early.delete(address);
+    let answer = await (early ?? this.send(method, path, options, used));
     if (answer.status === 401 && used && !used.startsWith("tm_") && !path.startsWith("/v1/auth/")) {
       if (this.token !== used || (await this.renew())) answer = await this.send(method, path, options, this.token);
     }

@@ -2,6 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 
+import { firstAsked } from "../lib/ahead.ts";
+import { parse } from "../lib/route.ts";
 import { api } from "./http.ts";
 
 export type Scope = "enqueue" | "work" | "read" | "operate" | "admin" | "owner";
@@ -57,11 +59,23 @@ api.onSignedOut = () => set({ is: "out", why: "Your session has ended: sign in a
 export async function resume(): Promise<void> {
   set({ is: "asking" });
   try {
-    if (await api.renew()) await learn();
+    if (await api.renew()) {
+      askAhead();
+      await learn();
+    }
     else set({ is: "out", why: "" });
   } catch (error) {
     set({ is: "out", why: `${(error as Error).message}: try again in a moment.` });
   }
+}
+
+/** A link names its project, so that its screen need not wait for the list of them. */
+function askAhead(): void {
+  const place = parse(location.hash);
+  const address = firstAsked(place);
+  if (!place.project || !address) return;
+  api.project = place.project;
+  api.ahead(address);
 }
 
 /** Sign in by e-mail and password. Rejects with the API's own word. */

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { api, type Failure } from "../api/http.ts";
+import { PAGE } from "./ahead.ts";
 import { onChange, type Topic } from "./live.ts";
 
 export interface Page<T> {
@@ -22,7 +23,6 @@ export interface List<T> {
   onEnd: () => void;
 }
 
-const PAGE = 100;
 const READ_AGAIN = 3;
 const MOST_ROWS = 10_000;
 /** A page may be short or empty though there is more (the API bounds its work): so many in a row are asked for at once. */

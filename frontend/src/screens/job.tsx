@@ -1,21 +1,21 @@
 /** One job: where it is, how it got there, why it does not run, and what may be done about it. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 
 import { segment } from "../api/http.ts";
-import type { Execution, Explanation, Job, JobDetail, Listed, LogLine, TimelineEvent } from "../api/types.ts";
+import type { Execution, Explanation, Job, JobDetail, Listed, TimelineEvent } from "../api/types.ts";
 import { duration, plural, shortId } from "../lib/format.ts";
 import { useKeys } from "../lib/keys.ts";
 import { type Resource, useResource } from "../lib/live.ts";
 import { go, to, toWith } from "../lib/route.ts";
 import { Bar, Card, Facts, Id, Since, State, Time } from "../ui/basic.tsx";
 import { Json } from "../ui/json.tsx";
-import { Shown, Wrong } from "../ui/states.tsx";
+import { Shown } from "../ui/states.tsx";
 import { FamilyGraph } from "../ui/family-graph.tsx";
 import { pathOf } from "../lib/path.ts";
 import { StatesGraph } from "../ui/states-graph.tsx";
 import { Actions } from "./job-actions.tsx";
+import { Logs } from "./job-logs.tsx";
 
 const FINAL: ReadonlySet<string> = new Set(["completed", "cancelled", "dead_letter"]);
 
@@ -23,12 +23,16 @@ export function JobScreen({ id }: { id: string }): JSX.Element {
   const path = `/v1/jobs/${segment(id)}`;
   const job = useResource<JobDetail>(path, ["jobs"]);
   useKeys([{ key: "u", what: "up to the list of jobs", run: () => go(to("jobs")) }]);
-  return <Shown of={job}>{(value) => <Detail job={value} path={path} key={value.id} />}</Shown>;
+  const told = { timeline: useResource<Listed<TimelineEvent>>(`${path}/events`, ["jobs"]), executions: useResource<Listed<Execution>>(`${path}/executions`, ["jobs"]) };
+  return <Shown of={job}>{(value) => <Detail job={value} path={path} {...told} key={value.id} />}</Shown>;
 }
 
-function Detail({ job, path }: { job: JobDetail; path: string }): JSX.Element {
-  const timeline = useResource<Listed<TimelineEvent>>(`${path}/events`, ["jobs"]);
-  const executions = useResource<Listed<Execution>>(`${path}/executions`, ["jobs"]);
+interface Told {
+  timeline: Resource<Listed<TimelineEvent>>;
+  executions: Resource<Listed<Execution>>;
+}
+
+function Detail({ job, path, timeline, executions }: { job: JobDetail; path: string } & Told): JSX.Element {
   return (
     <>
       <header>
@@ -64,7 +68,7 @@ function Detail({ job, path }: { job: JobDetail; path: string }): JSX.Element {
           <Shown of={timeline}>{(page) => <Timeline of={page.items} />}</Shown>
         </Card>
       </div>
-      <Logs path={path} />
+      <Logs path={path} isLive={job.lease !== null} />
       <div class="columns">
         <Card title="Payload">
           <Json value={job.payload} label="payload" />
@@ -234,35 +238,3 @@ function Timeline({ of }: { of: readonly TimelineEvent[] }): JSX.Element {
   );
 }
 
-function Logs({ path }: { path: string }): JSX.Element {
-  const [level, setLevel] = useState("");
-  const logs = useResource<Listed<LogLine>>(`${path}/logs?limit=200${level ? `&level=${level}` : ""}`, ["jobs"]);
-  return (
-    <Card
-      title="Logs"
-      aside={
-        <select aria-label="Least level" value={level} onChange={(event) => setLevel(event.currentTarget.value)}>
-          {["", "info", "warning", "error"].map((one) => (
-            <option key={one} value={one}>
-              {one || "every level"}
-            </option>
-          ))}
-        </select>
-      }
-    >
-      <Shown of={logs}>
-        {(page) =>
-          page.items.length ? (
-            <pre class="log" tabIndex={0} role="region" aria-label="logs">
-              {page.items.map((line) => `${line.ts.slice(11, 23)} ${line.level.padEnd(7)} ${line.message}\n`).join("")}
-              {page.next_cursor ? "…" : ""}
-            </pre>
-          ) : (
-            <p class="dim">It has written nothing{level ? " of this level" : ""}.</p>
-          )
-        }
-      </Shown>
-      {logs.error && logs.value && <Wrong error={logs.error} onRetry={logs.reload} />}
-    </Card>
-  );
-}

@@ -6,7 +6,7 @@ import { useMemo } from "preact/hooks";
 import type { History, Latency, Overview as Glance, QueueBacklog } from "../api/stats.ts";
 import type { Listed, Worker } from "../api/types.ts";
 import { count, duration, number, plural, rate } from "../lib/format.ts";
-import { useResource } from "../lib/live.ts";
+import { type Resource, useResource } from "../lib/live.ts";
 import { findings, OLD_MS } from "../lib/verdict.ts";
 import { to, toWith } from "../lib/route.ts";
 import { Card, State, Tile } from "../ui/basic.tsx";
@@ -27,6 +27,10 @@ const QUEUES: readonly Column<QueueBacklog>[] = [
 
 export function Overview(): JSX.Element {
   const glance = useResource<Glance>("/v1/stats/overview", ["overview", "jobs", "queues", "workers"]);
+  // Asked beside it, not after it: the verdict is to be right when it is first seen.
+  const workers = useResource<Listed<Worker>>("/v1/workers?limit=200", ["workers"]);
+  const history = useResource<History>("/v1/stats/history", ["overview"]);
+  const latency = useResource<Latency>("/v1/stats/latency", ["overview"]);
   return (
     <>
       <header>
@@ -35,11 +39,11 @@ export function Overview(): JSX.Element {
       <Shown of={glance}>
         {(value) => (
           <>
-            <Verdict of={value} />
+            <Verdict of={value} workers={workers} />
             <Tiles of={value} />
             <div class="columns uneven">
-              <ThroughputChart />
-              <LatencyCard />
+              <ThroughputChart history={history} />
+              <LatencyCard latency={latency} />
             </div>
             <Card title="Backlog per queue">
               {value.queues.length ? (
@@ -56,10 +60,11 @@ export function Overview(): JSX.Element {
 }
 
 /** One glance: a colour, a sign and a word; below it what there is to say, the worst first, each a link to where it is mended. */
-function Verdict({ of }: { of: Glance }): JSX.Element {
-  const workers = useResource<Listed<Worker>>("/v1/workers?limit=200", ["workers"]).value;
-  const found = findings(of, workers?.next_cursor === null ? workers.items : undefined);
+function Verdict({ of, workers }: { of: Glance; workers: Resource<Listed<Worker>> }): JSX.Element {
+  const all = workers.value?.next_cursor === null ? workers.value.items : undefined;
+  const found = findings(of, all);
   const grave = found.some((one) => one.isGrave);
+  if (workers.loading && !grave) return <div class="loading" role="status" aria-label="loading" />;
   const word = grave ? "✕ Something is wrong" : found.length ? "! Worth a look" : "✓ All is well";
   return (
     <section class={`verdict ${grave ? "bad" : found.length ? "warn" : "good"}`} role="status" aria-label="Verdict">
@@ -102,8 +107,7 @@ function Tiles({ of }: { of: Glance }): JSX.Element {
   );
 }
 
-function ThroughputChart(): JSX.Element {
-  const history = useResource<History>("/v1/stats/history", ["overview"]);
+function ThroughputChart({ history }: { history: Resource<History> }): JSX.Element {
   const value = history.value;
   const drawn = useMemo(
     () =>
@@ -125,8 +129,7 @@ function ThroughputChart(): JSX.Element {
   );
 }
 
-function LatencyCard(): JSX.Element {
-  const latency = useResource<Latency>("/v1/stats/latency", ["overview"]);
+function LatencyCard({ latency }: { latency: Resource<Latency> }): JSX.Element {
   return (
     <Card title="Latency, the last hour">
       <Shown of={latency}>

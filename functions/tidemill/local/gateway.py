@@ -63,7 +63,8 @@ class Gateway:
     async def _respond(self, scope: Scope, receive: Receive, request_id: str) -> Response:
         method, path = str(scope["method"]), str(scope["path"])
         if path == "/" and method in ("GET", "HEAD") and self._stage == DEFAULT_STAGE:
-            return page.response()
+            sent = {name: value.decode("latin-1") for name, value in scope["headers"]}
+            return page.response(knows=sent.get(b"if-none-match", ""), takes=sent.get(b"accept-encoding", ""))
         if self._stage != DEFAULT_STAGE and path.lstrip("/").partition("/")[0] != self._stage:
             raise NotFound("stage at", path)
         body = await _read(scope, receive)
@@ -155,7 +156,7 @@ def _too_large() -> PayloadTooLarge:
 
 async def _send(send: Send, response: Response) -> None:
     headers = [(name.encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in response.headers]
-    if response.status != 204:
+    if response.status not in (204, 304):
         headers.append((b"content-length", str(len(response.body)).encode()))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.body})

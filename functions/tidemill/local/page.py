@@ -1,8 +1,11 @@
 """The page at `/`: the built one file with a policy that lets only its own script and style run, or a word that it is not built."""
 
 import base64
+import functools
+import gzip
 import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.local.gateway_events import Response
@@ -15,20 +18,50 @@ _NOT_BUILT = (
 )
 
 
-def response(built: Path = BUILT) -> Response:
-    """The page with its headers, read anew each time so that a fresh build shows."""
+@dataclass(frozen=True)
+class _Page:
+    body: bytes
+    zipped: bytes
+    etag: str
+    policy: str
+
+
+def response(built: Path = BUILT, *, knows: str = "", takes: str = "") -> Response:
+    """The page with its headers; a fresh build shows at once.
+
+    knows: the request's `if-none-match`: 304 where it names what is there. takes: its `accept-encoding`.
+    """
     try:
-        text = built.read_text(encoding="utf-8")
+        stat = built.stat()
+        found = _read(built, stat.st_mtime_ns, stat.st_size)
     except (OSError, UnicodeDecodeError):
-        text = _NOT_BUILT
+        found = _made(_NOT_BUILT)
     headers = [
         ("content-type", "text/html; charset=utf-8"),
-        ("content-security-policy", policy(text)),
+        ("content-security-policy", found.policy),
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "no-referrer"),
         ("cache-control", "no-cache"),
+        ("etag", found.etag),
+        ("vary", "accept-encoding"),
     ]
-    return Response(200, headers, text.encode())
+    if found.etag in knows:
+        return Response(304, headers)
+    if "gzip" in takes:
+        return Response(200, [*headers, ("content-encoding", "gzip")], found.zipped)
+    return Response(200, headers, found.body)
+
+
+@functools.lru_cache(maxsize=2)
+def _read(built: Path, changed_ns: int, size: int) -> _Page:
+    """What the file holds. `changed_ns` and `size` make it another one when it is built anew."""
+    return _made(built.read_text(encoding="utf-8"))
+
+
+@functools.lru_cache(maxsize=2)
+def _made(text: str) -> _Page:
+    body = text.encode()
+    return _Page(body, gzip.compress(body), f'"{hashlib.sha256(body).hexdigest()[:32]}"', policy(text))
 
 
 def policy(html: str) -> str:

@@ -1,0 +1,159 @@
+"""What the page does by itself: it follows, keeps still under a finger and in the dark, tells times, and gives the focus back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from frontend.conftest import Tab, go
+from playwright.sync_api import Page, expect
+
+from harness.showcase import Showcase
+
+LISTS = {
+    "queues": "queues/", "schedules": "schedules/", "batches": "batches/", "workers": "workers/", "operations": "operations/",
+    "dead-letters?view=jobs": "jobs/", "jobs": "jobs/",
+}  # fmt: skip
+
+
+class Polls:
+    """The long polls of a page: is one under way?"""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.under_way, self.ended = page, 0, 0
+        page.on("request", self._began)
+        page.on("requestfinished", self._ended)
+        page.on("requestfailed", self._ended)
+
+    def _began(self, request: Any) -> None:
+        self.under_way += "/v1/changes" in request.url
+
+    def _ended(self, request: Any) -> None:
+        self.under_way -= "/v1/changes" in request.url
+        self.ended += "/v1/changes" in request.url
+
+    def wait_for_one(self) -> None:
+        """One began after now, so that it is known to be under way."""
+        before = self.under_way + self.ended
+        while self.under_way < 1 or self.under_way + self.ended <= before:
+            self.page.wait_for_timeout(10)
+
+    def wait_for_its_end(self) -> None:
+        """It has brought what changed."""
+        while self.under_way > 0:
+            self.page.wait_for_timeout(10)
+
+
+@contextmanager
+def hidden(page: Page) -> Iterator[None]:
+    """The tab is behind another one."""
+    turn = "(is) => { Object.defineProperty(document, 'hidden', { get: () => is, configurable: true }); document.dispatchEvent(new Event('visibilitychange')); }"
+    page.evaluate(turn, True)
+    yield
+    page.evaluate(turn, False)
+
+
+def followed(page: Page, shown: Showcase, job_type: str) -> Polls:
+    """The list of one job of this type, while the page waits for news."""
+    polls = Polls(page)
+    shown.enqueue(job_type=job_type, queue="billing")
+    go(page, shown, f"jobs?job_type={job_type}")
+    expect(page.get_by_role("table", name="Jobs").locator("tbody tr")).to_have_count(1)
+    shown.enqueue(job_type="other.one", queue="billing")
+    polls.wait_for_one()
+    return polls
+
+
+def test_what_changed_while_rows_were_chosen_shows_when_they_are_let_go(page: Page, shown: Showcase) -> None:
+    polls = followed(page, shown, "held.one")
+    rows = page.get_by_role("table", name="Jobs").locator("tbody tr")
+    rows.first.get_by_role("checkbox").check()
+    shown.enqueue(job_type="held.one", queue="billing")
+    polls.wait_for_its_end()
+    expect(rows).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("1 job chosen")).to_have_count(0)
+    expect(rows).to_have_count(2)
+
+
+def test_a_hidden_tab_asks_nothing_and_reads_anew_when_it_is_seen_again(page: Page, tab: Tab, shown: Showcase) -> None:
+    polls = followed(page, shown, "dark.one")
+    rows = page.get_by_role("table", name="Jobs").locator("tbody tr")
+    assert tab.watch is not None
+    with hidden(page):
+        tab.watch.forget()
+        shown.enqueue(job_type="dark.one", queue="billing")
+        polls.wait_for_its_end()
+        # Two of its steps: it looks every 300 ms whether it is seen.
+        page.evaluate("() => new Promise((done) => setTimeout(done, 700))")
+        assert tab.watch.requests == []
+        expect(rows).to_have_count(1)
+    expect(rows).to_have_count(2)
+
+
+def test_times_are_relative_with_the_instant_in_utc_and_here_to_point_at(page: Page, shown: Showcase) -> None:
+    go(page, shown, f"jobs/{shown.jobs['dead']}")
+    created = page.locator("main .facts time").first
+    expect(created).to_have_text(re.compile(r"^(\d+ (s|min|h) ago|now)$"))
+    at = str(shown.ask("GET", f"/v1/jobs/{shown.jobs['dead']}")["created_at"])
+    zone = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    title = created.get_attribute("title") or ""
+    assert title.splitlines()[0] == f"{at[:10]} {at[11:19]} UTC"
+    assert title.splitlines()[1].endswith(f"({zone})")
+
+
+def test_every_list_is_walked_and_opened_by_keys_alone(page: Page, shown: Showcase) -> None:
+    for place, leads_to in LISTS.items():
+        go(page, shown, place)
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keys")).to_contain_text("next row")
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        page.keyboard.press("k")
+        expect(page.locator("main tr.at")).to_have_count(1)
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(f"/{leads_to}[^/]+$"))
+
+
+def test_a_dialog_gives_the_focus_back_to_what_opened_it(page: Page, shown: Showcase) -> None:
+    go(page, shown, "jobs")
+    columns = page.get_by_role("button", name="Columns")
+    columns.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Columns")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(columns).to_be_focused()
+
+
+def test_family_is_a_graph_whose_members_are_reached_by_keys(page: Page, shown: Showcase) -> None:
+    go(page, shown, f"jobs/{shown.jobs['child']}")
+    family = page.get_by_role("group", name="Family: 3 parents, 8 children")
+    links = family.get_by_role("link")
+    expect(links).to_have_count(11)
+    expect(links.first).to_have_accessible_name(re.compile(r"^parent …[0-9a-f-]+, pending$"))
+    links.first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="family.parent")).to_be_visible()
+
+
+def test_diagram_tells_the_way_that_this_job_took(page: Page, shown: Showcase) -> None:
+    go(page, shown, f"jobs/{shown.jobs['retried']}")
+    way = "queued, claimed, running, scheduled, queued, claimed, running, scheduled"
+    expect(page.get_by_role("img", name=f"The way so far: {way}")).to_be_visible()
+    expect(page.locator("svg.states .times").first).to_have_text("2×")
+    go(page, shown, f"jobs/{shown.jobs['queued']}")
+    expect(page.get_by_role("img", name="The way so far: queued", exact=True)).to_be_visible()
+    expect(page.locator("svg.states .times")).to_have_count(0)
+
+
+def test_verdict_names_the_queue_that_nobody_takes_from(page: Page, shown: Showcase) -> None:
+    go(page, shown, "")
+    verdict = page.get_by_role("status", name="Verdict")
+    expect(verdict).to_contain_text("Something is wrong")
+    expect(verdict).to_contain_text(re.compile("No live worker takes from billing|No worker is alive"))
+    verdict.get_by_role("link", name="reports is paused").click()
+    expect(page.get_by_role("heading", name="reports", exact=True)).to_be_visible()
