@@ -147,13 +147,13 @@ def test_viewer_is_offered_nothing_that_a_viewer_may_not_do(context: BrowserCont
     sign_in(owner, shown)
     go(owner, shown, "members")
     owner.get_by_role("button", name="Add somebody").click()
-    owner.get_by_label("E-mail").fill("viewer@example.com")
+    owner.get_by_label("E-mail").fill("reader@example.com")
     owner.get_by_role("dialog").get_by_label("Role").select_option("viewer")
     owner.get_by_role("button", name="Add", exact=True).click()
     password = (owner.locator("dialog .mono").text_content() or "").strip()
     owner.get_by_role("button", name="I have it").click()
     owner.get_by_role("button", name="Sign out").click()
-    sign_in(owner, shown, "viewer@example.com", password)
+    sign_in(owner, shown, "reader@example.com", password)
     for place in (
         "jobs?state=queued",
         f"jobs/{shown.jobs['queued']}",

@@ -1,6 +1,6 @@
 /** Keys: `useKeys` gives a screen its own for as long as it is there; `?` lists all that act now. Nothing acts while one types. */
 
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** `key`: what is pressed, or two in a row: "j", "?", "g o". */
 export interface Shortcut {
@@ -23,7 +23,8 @@ export function active(): Shortcut[] {
 export function useKeys(shortcuts: readonly Shortcut[]): void {
   const layer = useRef(shortcuts);
   layer.current = shortcuts;
-  useEffect(() => {
+  // Before anything is painted: what is seen can be walked at once.
+  useLayoutEffect(() => {
     layers.push(layer);
     return () => void layers.splice(layers.indexOf(layer), 1);
   }, []);
