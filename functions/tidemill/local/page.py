@@ -33,7 +33,7 @@ def response(built: Path = BUILT, *, knows: str = "", takes: str = "") -> Respon
     """
     try:
         stat = built.stat()
-        found = _read(built, stat.st_mtime_ns, stat.st_size)
+        found = _read(built, (stat.st_mtime_ns, stat.st_size))
     except (OSError, UnicodeDecodeError):
         found = _made(_NOT_BUILT)
     headers = [
@@ -53,8 +53,8 @@ def response(built: Path = BUILT, *, knows: str = "", takes: str = "") -> Respon
 
 
 @functools.lru_cache(maxsize=2)
-def _read(built: Path, changed_ns: int, size: int) -> _Page:
-    """What the file holds. `changed_ns` and `size` make it another one when it is built anew."""
+def _read(built: Path, _as_of: tuple[int, int]) -> _Page:
+    """What the file holds. `_as_of`, its time and size, make it another one when it is built anew."""
     return _made(built.read_text(encoding="utf-8"))
 
 
