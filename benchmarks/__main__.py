@@ -15,13 +15,14 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import measure, web
+from benchmarks.admin import admin_rows
 from benchmarks.clients import clients
 from benchmarks.gates import gates_rows
 from benchmarks.operations import operations_rows
 from benchmarks.results import Row, show
 from benchmarks.rig import commit_ms, make_base, server
 
-SECTIONS = ("drain", "pick-up", "snapshot", "enqueue", "operations", "gates", "http")
+SECTIONS = ("drain", "pick-up", "snapshot", "enqueue", "operations", "admin", "gates", "http")
 
 
 def main() -> int:
@@ -60,6 +61,8 @@ def main() -> int:
             rows += operations_rows(running, size, say)
         if "gates" in asked.only:
             rows += gates_rows(running, size, say)
+        if "admin" in asked.only:
+            rows += admin_rows(running, size, say)
         if "http" in asked.only:
             rows += web.requests(size, say)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"

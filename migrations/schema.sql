@@ -1373,7 +1373,7 @@ end $_$;
 
 CREATE FUNCTION tidemill.masked_error(message text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN "left"(btrim(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace("left"(message, 1000), '(?<!\w)(''[^'']*''|"[^"]*"|`[^`]*`)(?!\w)'::text, '<text>'::text, 'g'::text), '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'::text, '<uuid>'::text, 'gi'::text), '\m0x[0-9a-f]+\M|\m(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\M'::text, '<hex>'::text, 'gi'::text), '\d+(?:[.,:/_-]\d+)*'::text, '<n>'::text, 'g'::text), '(<(?:text|uuid|hex|n)>)(?:, ?\1)+'::text, '\1, …'::text, 'g'::text), '\s+'::text, ' '::text, 'g'::text), '[[:cntrl:]]'::text, ''::text, 'g'::text)), 500);
+    RETURN "left"(btrim(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace("left"(message, 1000), '(?<!\w)(''[^'']*''|"[^"]*"|`[^`]*`)(?!\w)'::text, '<text>'::text, 'g'::text), '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'::text, '<uuid>'::text, 'gi'::text), '\m(?:0[xX][0-9a-fA-F]+|(?=[0-9a-fA-F]{8})(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9])[0-9a-fA-F]+)\M'::text, '<hex>'::text, 'g'::text), '\d+(?:[.,:/_-]\d+)*'::text, '<n>'::text, 'g'::text), '(<(?:text|uuid|hex|n)>)(?:, ?\1)+'::text, '\1, …'::text, 'g'::text), '\s{2,}|[^\S ]'::text, ' '::text, 'g'::text), '[[:cntrl:]]'::text, ''::text, 'g'::text)), 500);
 
 CREATE FUNCTION tidemill.error_group(error_class text, message text) RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

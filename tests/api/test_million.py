@@ -15,15 +15,14 @@ import psycopg
 import pytest
 
 from api.gateway import Gateway, add_key
+from harness.gets import KEY, everything
 from harness.million import Million
 from tidemill.domain import limits
 from tidemill.engine.dead_letters import fold
 from tidemill.http import routes
-from tidemill.http.routes import Scope
 from tidemill.store.database import Database
 
 MOST_MS = 150
-KEY = (Scope.READ, Scope.OPERATE, Scope.ADMIN, Scope.ENQUEUE, Scope.WORK)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("million")]
@@ -62,58 +61,6 @@ def cost_ms(gateway: Gateway, path: str, query: dict[str, Any], *, times: int = 
     for _ in range(times):
         ask()
     return (backend_ms(conn.info.backend_pid) + time.process_time() * 1000 - began) / times
-
-
-def everything(gateway: Gateway) -> dict[str, tuple[str, dict[str, Any]]]:
-    """A request per filter and per route."""
-    job_id = gateway.sql("select id::text from tidemill.jobs where phase = 'dead_letter' order by id limit 1")[0][0]
-    done_id = gateway.sql("select job_id::text from tidemill.job_executions order by job_id limit 1")[0][0]
-    group = gateway.get("/v1/dead-letters").json["items"][0]["error_group"]
-    nothing = "01900000-0000-7000-8000-0000000000ff"
-    filters: dict[str, dict[str, Any]] = {
-        "plain": {}, "200": {"limit": 200}, "queue": {"queue": "queue-3"}, "no queue": {"queue": "nothing"},
-        "type": {"job_type": "type-3"}, "no type": {"job_type": "nothing"}, "prefix": {"job_type_prefix": "type-1"},
-        "no prefix": {"job_type_prefix": "x"}, "queued": {"state": "queued"}, "scheduled": {"state": "scheduled"},
-        "retrying": {"state": "retrying"}, "running": {"state": "running"}, "completed": {"state": "completed"},
-        "dead": {"state": "dead_letter"}, "pending": {"state": "pending"}, "cancelled": {"state": "cancelled"},
-        "two states": {"state": ["completed", "queued"]}, "tag": {"tag": "tagged"}, "no tag": {"tag": "x"},
-        "any tag": {"any_tag": ["x", "y"]}, "partition": {"partition_key": "x"}, "rate class": {"rate_class": "x"},
-        "priority": {"priority": 3}, "fingerprint": {"fingerprint": "00" * 32}, "batch": {"batch_id": nothing},
-        "schedule": {"scheduled_job_id": nothing}, "worker": {"worker_id": nothing}, "principal": {"principal_id": "user-7"},
-        "correlation": {"correlation_id": "x"}, "error class": {"error_class": "Boom7"},
-        "no error class": {"error_class": "x", "state": "dead_letter"}, "error group": {"error_group": group},
-        "after": {"created_after": "2100-01-01T00:00:00Z"}, "before": {"created_before": "2000-01-01T00:00:00Z"},
-        "q": {"q": job_id}, "no q": {"q": "x"}, "oldest": {"sort": "created_at"}, "due": {"sort": "run_at"},
-        "due last": {"sort": "-run_at"}, "ended": {"sort": "finalized_at"}, "ended last": {"sort": "-finalized_at"},
-        "ended of no type": {"sort": "-finalized_at", "job_type": "x"}, "payload": {"include": "payload"},
-        "oldest of nothing": {"sort": "created_at", "job_type": "nothing", "state": "queued"},
-    }  # fmt: skip
-    found = {f"jobs: {name}": ("/v1/jobs", query) for name, query in filters.items()}
-    letters = {name: query for name, query in filters.items() if "sort" not in query}
-    found |= {f"dead letters: {name}": ("/v1/dead-letters", query) for name, query in letters.items()}
-    found |= {
-        f"groups: {name}": ("/v1/dead-letters", {"group_by": "error", **filters[name]}) for name in ("plain", "queue", "type", "no type")
-    }
-    found |= {"dead letters: oldest": ("/v1/dead-letters", {"sort": "moved_at"}), "snapshot": ("/v1/snapshot", {}),
-              "snapshot: far": ("/v1/snapshot", {"enqueued_page": 25, "completed_page": 25, "failed_page": 25, "per_page": 100}),
-              "changes": ("/v1/changes", {"since": gateway.get("/v1/changes").json["cursor"]})}  # fmt: skip
-    named = {"{name}": "queue-3"}
-    for route in routes.TABLE:
-        if route.method != "GET" or route.scopes is None or route.path in ("/v1/jobs", "/v1/dead-letters", "/v1/changes"):
-            continue
-        if not set(route.scopes) & set(KEY):
-            continue  # for people who are logged in
-        path = route.path
-        if path.startswith("/v1/jobs/{id}"):
-            for about, one in (("dead", job_id), ("done", done_id)):
-                found[f"{path} {about}"] = (path.replace("{id}", one), {})
-        elif path.startswith("/v1/projects/{id}"):
-            found[path] = (path.replace("{id}", gateway.project_id), {})
-        elif path.startswith("/v1/queues/{name}"):
-            found[path] = (path.replace("{name}", named["{name}"]), {})
-        elif "{" not in path:
-            found[path] = (path, {})
-    return found
 
 
 def test_every_get_answers_in_its_time_and_none_reads_the_jobs_whole(big: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
