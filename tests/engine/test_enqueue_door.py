@@ -9,7 +9,7 @@ import pytest
 from harness.mill import T0, Mill, S
 from tidemill.domain import limits
 from tidemill.domain.errors import Invalid
-from tidemill.engine.enqueue import rerun
+from tidemill.engine.enqueue import PLAIN, rerun
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"job_type": ""}, "job_type"),
@@ -169,14 +169,21 @@ FIELDS_OF_A_PLAIN_JOB: dict[str, Any] = {
 MAY_DIFFER = ("id", "job_id", "created_at", "updated_at")
 
 
+def test_what_is_plain_is_the_same_here_and_there(mill: Mill) -> None:
+    row = mill.conn.execute("select tidemill.plain_fields()").fetchone()
+    assert row is not None
+    assert set(row[0]) == PLAIN
+
+
+@pytest.mark.parametrize("other", [{}, {"tags": ["a"]}], ids=["among plain ones", "among others"])
 @pytest.mark.parametrize("more", [{}, {"tags": ["a"]}], ids=["plain", "by the long way"])
 @pytest.mark.parametrize(
     "job",
     [{}, FIELDS_OF_A_PLAIN_JOB, {"delay_ms": 60_000, "payload": None}, {"priority": 3, "run_at": "1999-01-01T00:00:00Z"}],
     ids=["nothing", "everything", "delayed", "overdue"],
 )
-def test_one_job_is_stored_as_one_of_many_is(mill: Mill, job: dict[str, Any], more: dict[str, Any]) -> None:
-    alone, (first, _) = mill.put(T0, **job, **more), mill.enqueue_all([{**job, **more}, {"job_type": "other"}], now=T0)
+def test_one_job_is_stored_as_one_of_many_is(mill: Mill, job: dict[str, Any], more: dict[str, Any], other: dict[str, Any]) -> None:
+    alone, (first, _) = mill.put(T0, **job, **more), mill.enqueue_all([{**job, **more}, {"job_type": "other", **other}], now=T0)
     assert alone[2:] == first[2:]
     assert alone.job_id is not None
     assert first.job_id is not None
@@ -199,7 +206,7 @@ def test_one_job_is_stored_as_one_of_many_is(mill: Mill, job: dict[str, Any], mo
 def test_what_refuses_one_of_many_refuses_one_alone(mill: Mill, rule: str) -> None:
     mill.conn.execute(rule.encode())
     alone = mill.store.enqueue_one(mill.project_id, '{"job_type": "t"}', atomic=True, now=T0)
-    assert [alone] == mill.store.enqueue(mill.project_id, '[{"job_type": "t"}]', atomic=True, now=T0)
+    assert [alone] == mill.store.enqueue(mill.project_id, '[{"job_type": "t"}]', atomic=True, plain=True, now=T0)
     assert alone.code is not None
     assert mill.count("jobs") == 0
 

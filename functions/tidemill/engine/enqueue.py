@@ -15,6 +15,12 @@ from tidemill.ports import EnqueueStore
 TAKES: Final = frozenset({"idempotency_key", "unique", "depends_on", "batch_id"})
 """Fields whose jobs take something before it is known whether another job of the call is refused."""
 
+PLAIN: Final = frozenset({
+    "job_type", "queue", "payload", "schema_version", "priority", "run_at", "delay_ms", "max_attempts", "timeout_ms", "headers",
+    "traceparent", "tracestate",
+})  # fmt: skip
+"""Fields of jobs that need nothing but a row and an entry: those of tidemill.plain_fields()."""
+
 
 def enqueue(
     store: EnqueueStore, project_id: str, jobs: Sequence[JobSpec], *, atomic: bool = True, now: datetime | None = None
@@ -33,7 +39,8 @@ def enqueue(
         if len(jobs) == 1:
             results = [store.enqueue_one(project_id, keys.compact_json(dict(jobs[0])), atomic=atomic, now=now)]
         else:
-            results = store.enqueue(project_id, keys.compact_json([dict(job) for job in jobs]), atomic=atomic, now=now)
+            plain = all(PLAIN.issuperset(job) for job in jobs)
+            results = store.enqueue(project_id, keys.compact_json([dict(job) for job in jobs]), atomic=atomic, plain=plain, now=now)
         refused = [r for r in results if r.code is not None]
         if atomic and (full := next((r for r in refused if r.code == QueueFull.code), None)) is not None:
             raise QueueFull(full.message or "a queue is full", retry_after_secs=limits.FULL_QUEUE_RETRY_SECS)

@@ -46,9 +46,9 @@ class Transactions(Protocol):
 class EnqueueStore(Transactions, Protocol):
     """Creates jobs."""
 
-    def enqueue(self, project_id: str, jobs_json: str, *, atomic: bool, now: datetime | None) -> list[Enqueued]:
+    def enqueue(self, project_id: str, jobs_json: str, *, atomic: bool, plain: bool, now: datetime | None) -> list[Enqueued]:
         """One row per job of the JSON array, in order. With `atomic` and any fault nothing is inserted, but keys
-        may have been taken: the caller must roll back.
+        may have been taken: the caller must roll back. `plain`: no job has a field beyond `engine.enqueue.PLAIN`.
         """
 
     def enqueue_one(self, project_id: str, job_json: str, *, atomic: bool, now: datetime | None) -> Enqueued:

@@ -13,8 +13,9 @@ from tidemill.store.base import Adapter
 class Enqueues(Adapter):
     """Implements ports.EnqueueStore."""
 
-    def enqueue(self, project_id: str, jobs_json: str, *, atomic: bool, now: datetime | None) -> list[Enqueued]:
-        rows = self._rows("jobs/enqueue", {"project_id": project_id, "jobs": jobs_json, "atomic": atomic, "now": now})
+    def enqueue(self, project_id: str, jobs_json: str, *, atomic: bool, plain: bool, now: datetime | None) -> list[Enqueued]:
+        params = {"project_id": project_id, "jobs": jobs_json, "atomic": atomic, "plain": plain, "now": now}
+        rows = self._rows("jobs/enqueue", params)
         return [Enqueued(*row) for row in rows]
 
     def enqueue_one(self, project_id: str, job_json: str, *, atomic: bool, now: datetime | None) -> Enqueued:
