@@ -307,6 +307,84 @@ begin
     from unnest(v_out) as o (pos) order by 1;
 end $$;
 
+CREATE FUNCTION tidemill.admit_many(p_project_id uuid, p_jobs jsonb, p_atomic boolean, p_is_plain boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(index integer, job_id uuid, state tidemill.job_status, deduplicated boolean, code text, field text, message text)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_ticks bigint := tidemill.uuid7_ticks(v_now);
+    v_salt uuid := gen_random_uuid();
+    v_ids uuid[];
+    v_queues text[];         -- distinct names (once for each priority), and what they stand for
+    v_queue_ids uuid[];
+    v_is_new_level boolean;
+    v_is_plain boolean := false;
+begin
+    if p_is_plain and jsonb_typeof(p_jobs) = 'array' and jsonb_array_length(p_jobs) between 1 and 1000 then
+        select array_agg(n.name), array_agg(q.id),
+               bool_or(not exists (select 1 from tidemill.queue_levels l where l.queue_id = q.id and l.priority = n.level)),
+               bool_and(q.id is not null and q.max_unfinished_jobs is null)
+               and not exists (select 1 from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type is not null)
+               and not exists (select 1 from tidemill.quarantine x where x.project_id = p_project_id and x.is_quarantined)
+        into v_queues, v_queue_ids, v_is_new_level, v_is_plain
+        from (select distinct coalesce(r.queue, 'default') as name, coalesce(r.priority, 0::smallint) as level
+              from jsonb_to_recordset(p_jobs) as r (queue text, priority smallint)) n
+        left join lateral (
+            select q.id, q.max_unfinished_jobs from tidemill.queues q
+            where q.project_id = p_project_id and q.name = n.name and not q.is_closed limit 1) q on true;
+    end if;
+    if not v_is_plain then
+        return query select r.* from tidemill.admit(p_project_id, p_jobs, p_atomic, p_now) as r;
+        return;
+    end if;
+
+    v_ids := array(select tidemill.uuid7(v_ticks + i, v_salt) from generate_series(0, jsonb_array_length(p_jobs) - 1) as i);
+    return query
+    with born as (
+        insert into tidemill.jobs as j (
+            id, project_id, queue_id, job_type, payload, schema_version, priority, phase, run_at, max_attempts_override, timeout_ms, headers,
+            principal_id, correlation_id, traceparent, tracestate, trace_id, created_at, updated_at)
+        select v_ids[r.ord], p_project_id, v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))], r.job_type,
+               -- a record cannot tell a payload of null from none
+               coalesce(r.payload, case when p_jobs -> (r.ord - 1)::integer ? 'payload' then 'null'::jsonb else '{}' end),
+               r.schema_version, coalesce(r.priority, 0::smallint), 'moving',
+               greatest(v_now, case when r.run_at is not null then tidemill.instant(r.run_at)
+                                    when r.delay_ms is not null then v_now + make_interval(secs => r.delay_ms / 1000.0) end),
+               r.max_attempts, r.timeout_ms, r.headers,
+               left(coalesce(r.payload ->> 'principal_id', r.payload ->> 'principal', r.payload ->> 'user_id'), 255),
+               left(coalesce(r.payload ->> 'correlation_id', r.payload ->> 'request_id'), 255),
+               r.traceparent, r.tracestate, substr(r.traceparent, 4, 32), v_now + make_interval(secs => (r.ord - 1) / 4096000.0), v_now
+        from rows from (jsonb_to_recordset(p_jobs) as (
+            job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
+            max_attempts integer, timeout_ms bigint, headers jsonb, traceparent text, tracestate text
+        )) with ordinality as r (
+            job_type, queue, payload, schema_version, priority, run_at, delay_ms, max_attempts, timeout_ms, headers, traceparent, tracestate, ord)
+        returning j.id, j.queue_id, j.priority, j.run_at
+    ), entered as (
+        insert into tidemill.job_queue_entries (queue_id, priority, run_at, job_id)
+        select b.queue_id, b.priority, b.run_at, b.id from born b
+    )
+    select (row_number() over (order by b.id) - 1)::integer, b.id,
+           case when b.run_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status, false, null::text, null::text, null::text
+    from born b
+    order by b.id;
+
+    if v_is_new_level then
+        insert into tidemill.queue_levels (queue_id, priority)
+        select distinct j.queue_id, j.priority
+        from unnest(v_ids) as b (id)
+        cross join lateral (select j.queue_id, j.priority from tidemill.jobs j where j.id = b.id limit 1) j
+        where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
+    end if;
+    if exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_queue_ids)) then
+        perform tidemill.ring_sleepers(d.queue_id)
+        from (select distinct j.queue_id
+              from unnest(v_ids) as b (id)
+              cross join lateral (select j.queue_id from tidemill.jobs j where j.id = b.id and j.run_at <= v_now limit 1) j) d;
+    end if;
+end $$;
+
 CREATE FUNCTION tidemill.admit_one(p_project_id uuid, p_job jsonb, p_atomic boolean, p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS text
     LANGUAGE plpgsql
     AS $$
@@ -1068,9 +1146,12 @@ CREATE FUNCTION tidemill.enqueue(project_id uuid, jobs jsonb) RETURNS TABLE(inde
 declare
     v_fault record;
     v_one jsonb;
-begin
-    if exists (
+    v_is_plain boolean := not exists (
         select 1 from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) as e (job)
+        where case jsonb_typeof(e.job) when 'object' then e.job - tidemill.plain_fields() <> '{}' else true end);
+begin
+    if not v_is_plain and exists (
+        select 1 from jsonb_array_elements(jobs) as e (job)
         where case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() <> '{}' else true end)
     then
         select e.ord - 1 as pos, k.name into v_fault
@@ -1100,7 +1181,7 @@ begin
     end if;
     return query
     select r."index", r.job_id, r.state, r.deduplicated
-    from tidemill.admit(project_id, jobs, true) r
+    from tidemill.admit_many(project_id, jobs, true, v_is_plain) r
     where case when r.code is null then true else tidemill.refuse_job(r."index", r.field, r.code, r.message) end;
 exception
     when check_violation or invalid_text_representation or numeric_value_out_of_range or invalid_datetime_format
