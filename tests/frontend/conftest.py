@@ -30,7 +30,7 @@ CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-brows
 WIDE, NARROW = {"width": 1280, "height": 850}, {"width": 360, "height": 740}
 EXPECTED = re.compile(r"status of (401|404|409|422) ")
 """A browser logs answers that are no faults: no session yet, gone meanwhile, not possible now, not right yet."""
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
@@ -160,7 +160,7 @@ def page(tab: Tab, request: pytest.FixtureRequest) -> Iterator[Page]:
 @contextlib.contextmanager
 def _context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport=WIDE, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce")  # type: ignore[arg-type]
-    made.set_default_timeout(30_000)
+    made.set_default_timeout(60_000)
     yield made
     made.close()
 

@@ -198,5 +198,5 @@ def test_what_was_read_stays_while_the_api_is_away_and_its_age_is_told(context: 
     expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_be_visible()
     expect(page.get_by_role("table", name="queues")).to_contain_text("billing")
     context.set_offline(False)
-    expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_have_count(0, timeout=15_000)
+    expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_have_count(0, timeout=60_000)
     assert [said for said in watch.said if "error:" in said and "ERR_INTERNET_DISCONNECTED" not in said] == []
