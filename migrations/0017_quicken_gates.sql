@@ -238,7 +238,12 @@ begin
             v_woken := v_woken || v_row.partition_key;
         end if;
     end loop;
-    if exists (select 1 from tidemill.queue_levels v where v.queue_id = p_queue_id) then
+    -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
+    if exists (select 1 from tidemill.queue_levels v
+               cross join lateral (
+                   select 1 from tidemill.job_queue_entries e
+                   where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now limit 1) d
+               where v.queue_id = p_queue_id) then
         v_woken := v_woken || ''::text;
     end if;
     if v_woken <> '{}' then

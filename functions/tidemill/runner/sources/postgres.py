@@ -49,6 +49,9 @@ STRAYS = 1_000
 BEAT_MS = 5_000
 CLAIM_SESSION = "set synchronous_commit = off"
 WORD_WAIT_SECS = 1.0
+CROWDED_LOOKS = 16
+CROWDED_SECS = (0.001, 0.02)
+"""A gated queue serves one claim at a time. Who finds another there looks again soon, and ever less often; a claim takes a few ms."""
 
 
 class PostgresSource:
@@ -93,7 +96,12 @@ class PostgresSource:
         known = self._request
         assert known is not None, "register comes first"
         request = ClaimRequest(known.project_id, known.worker_id, known.queues, limit, known.job_types, known.lease_ms)
-        jobs = self._claims.run(lambda store: claims.claim(store, request))
+        pause_s, longest_s = CROWDED_SECS
+        for _ in range(CROWDED_LOOKS):
+            jobs, is_crowded = self._claims.run(lambda store: (claims.claim(store, request), store.met_others))
+            if jobs or not is_crowded or self._closing.wait(random.uniform(pause_s / 2, pause_s)):
+                break
+            pause_s = min(pause_s * 1.6, longest_s)
         if self._asleep and len(jobs) == limit:
             self._claims.run(lambda store: store.rise(self._worker_id))
             self._asleep = False
