@@ -1,4 +1,4 @@
-"""`tidemill queues` and `tidemill explain` against a whole local instance, and the calls behind them."""
+"""`tidemill queues`, `rate-classes`, `limits` and `explain` against a whole local instance, and the calls behind them."""
 
 import json
 import os
@@ -70,3 +70,38 @@ def test_explain_says_in_words_why_a_job_does_not_run(client: Client, say: Say) 
     client.cancel(job)
     assert "1. final" in say("explain", job)
     assert "no job" in say("explain", "00000000-0000-4000-8000-000000000000", code=1)
+
+
+def test_rate_classes_are_put_paused_resumed_and_deleted(client: Client, say: Say) -> None:
+    assert say("rate-classes", "list") == "there are no rate classes\n"
+    shown = say("rate-classes", "put", "api/mail", "--limit", "90", "--window", "1m", "--burst", "20")
+    assert re.search(r"rate\s+90 per 1m", shown)
+    assert re.search(r"burst\s+20 ", shown)
+    assert "paused" in say("rate-classes", "pause", "api/mail")
+    changed = json.loads(say("rate-classes", "put", "api/mail", "--limit", "80", "--window", "1m", "--json"))
+    assert (changed["limit"], changed["burst"], changed["is_paused"]) == (80, 80, True), "a change leaves the pause"
+    resumed = json.loads(say("rate-classes", "resume", "api/mail", "--json"))
+    assert (resumed["limit"], resumed["window_ms"], resumed["is_paused"], resumed["tokens"] < 5) == (80, 60_000, False, True)
+    assert [json.loads(line)["name"] for line in say("rate-classes", "list", "--json").splitlines()] == ["api/mail"]
+    assert re.search(r"api/mail +open +80 per 1m +80 ", say("rate-classes", "list"))
+    assert say("rate-classes", "delete", "api/mail") == "api/mail: deleted\n"
+    assert "no rate class 'api/mail'" in say("rate-classes", "pause", "api/mail", code=1)
+    assert "limit" in say("rate-classes", "put", "x", "--limit", "0", code=1)
+    assert client.list_rate_classes() == []
+
+
+def test_standing_limits_are_put_listed_and_deleted(client: Client, say: Say) -> None:
+    assert say("limits", "list") == "there are no standing limits\n"
+    shown = say("limits", "put", "video", "--type", "video.encode", "--max-concurrent", "3", "--on-saturated", "cancel_running")
+    assert re.search(r"on\s+type video.encode ", shown)
+    assert "asks to stop" in shown
+    changed = json.loads(say("limits", "put", "video", "--type", "video.encode", "--max-concurrent", "1200", "--json"))
+    assert (changed["max_concurrent"], changed["on_saturated"], changed["running"]) == (1200, "queue", 0)
+    say("limits", "put", "all", "--queue", "default", "--max-concurrent", "0")
+    assert [json.loads(line)["name"] for line in say("limits", "list", "--json").splitlines()] == ["all", "video"]
+    assert re.search(r"video +type video.encode +1,200 +0 +waits", say("limits", "list"))
+    assert json.loads(say("limits", "delete", "all", "--json")) == {"name": "all", "deleted": True}
+    assert say("limits", "delete", "video") == "video: deleted\n"
+    assert client.list_limits() == []
+    assert "no concurrency limit 'video'" in say("limits", "delete", "video", code=1)
+    assert "give either --queue or --type" in say("limits", "put", "x", "--max-concurrent", "1", code=2)

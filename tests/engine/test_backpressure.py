@@ -13,7 +13,8 @@ from tidemill.domain.errors import Invalid, QueueFull
 from tidemill.domain.schedule import Overlap
 from tidemill.domain.transitions import Event
 from tidemill.engine import batch
-from tidemill.engine.operate import cancel
+from tidemill.engine.operate import cancel, retry
+from tidemill.engine.quarantine import end_quarantine
 
 
 def bounded(mill: Mill, most: int | None, queue: str = "default") -> None:
@@ -130,6 +131,30 @@ def test_lifted_limit_lets_everybody_in(mill: Mill) -> None:
         mill.new()
     bounded(mill, None)
     mill.enqueue_all([{}] * 10)
+
+
+def test_full_queue_takes_back_what_it_owned_before(mill: Mill) -> None:
+    """An operator's retry and release go over the limit: what was accepted once is not lost because others came meanwhile."""
+    mill.conn.execute("update tidemill.queues set max_unfinished_jobs = 2, quarantine_after = 1")
+    dead = mill.new(payload="dies")
+    mill.die(dead)
+    aside = mill.new(payload="kills")
+    mill.lapse(mill.claim_job(aside).job_id)
+    assert mill.reap().quarantined == 1
+    mill.enqueue_all([{}] * 2)
+    with pytest.raises(QueueFull):
+        mill.new()
+    assert retry(mill.store, mill.project_id, dead)
+    row = mill.conn.execute("select encode(fingerprint, 'hex') from tidemill.jobs where id = %s", [aside]).fetchone()
+    assert row is not None
+    assert end_quarantine(mill.store, mill.project_id, row[0], "release") == 1
+    assert [mill.state(job_id) for job_id in (dead, aside)] == ["queued", "queued"]
+    mill.complete(mill.claim_one())
+    with pytest.raises(QueueFull):  # three are left of two that it may hold: what came back counts
+        mill.new()
+    for _ in range(2):
+        mill.complete(mill.claim_one())
+    mill.new()
 
 
 def test_other_faults_are_told_as_ever(mill: Mill) -> None:

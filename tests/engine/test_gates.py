@@ -264,3 +264,14 @@ def test_standing_limit_of_a_job_type_holds_for_plain_jobs_too(mill: Mill) -> No
     mill.enqueue_all([{"job_type": "heavy"}] * 5 + [{"job_type": "light"}] * 3)
     jobs = mill.claim(20)
     assert Counter(types(jobs)) == {"heavy": 2, "light": 3}
+
+
+def test_claim_says_whether_it_left_a_queue_to_another_claim(mill: Mill) -> None:
+    mill.enqueue_all([{"partition_key": "p"}] * 2)
+    other = mill.another()
+    with other.conn.transaction():
+        other.conn.execute("select pg_advisory_xact_lock(tidemill.queue_lock(id)) from tidemill.queues")
+        assert mill.claim(1) == []
+        assert mill.store.met_others
+    assert len(mill.claim(1)) == 1
+    assert not mill.store.met_others

@@ -1,16 +1,18 @@
 """Standing limits and rate classes that come, change and go while jobs wait and run: nothing already queued or running escapes them."""
 
 import threading
+import uuid
 from collections import Counter
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from harness.mill import T0, Mill, S, until, waiting_on_locks
 from tidemill.domain.admission import RateClass, StandingLimit
 from tidemill.domain.errors import Invalid, NotFound, Unavailable
 from tidemill.domain.transitions import Event
-from tidemill.engine import limits
+from tidemill.engine import limits, quarantine
 from tidemill.engine.explain import explain
 from tidemill.engine.operate import cancel, delete, reschedule, retry
 from tidemill.engine.tick import tick
@@ -207,6 +209,17 @@ def test_full_type_may_ask_its_oldest_of_lowest_priority_to_stop_one_for_each_th
     assert mill.beat(*running).cancel == [low]
 
 
+@pytest.mark.parametrize("target", [{"job_type": "heavy"}, {"queue": "default"}], ids=["type", "queue"])
+def test_worker_that_a_limit_asks_to_stop_is_told_on_its_channel(mill: Mill, target: dict[str, str]) -> None:
+    limits.put_limit(mill.store, mill.project_id, StandingLimit("l", 1, on_saturated="cancel_running", **target))
+    mill.enqueue_all([{"job_type": "heavy"}] * 2)
+    assert len(mill.claim(1)) == 1
+    with psycopg.connect(mill.dsn, autocommit=True) as listener:
+        listener.execute(f"listen tidemill_word_{uuid.UUID(mill.worker_id).hex}".encode())
+        assert mill.another().claim(1) == []
+        assert len(list(listener.notifies(timeout=20, stop_after=1))) == 1
+
+
 def test_full_queue_asks_no_more_to_stop_than_wait(mill: Mill) -> None:
     limit_queue(mill, "default", 3, on_saturated="cancel_running")
     mill.enqueue_all([{}] * 3)
@@ -356,4 +369,23 @@ def test_lane_is_looked_at_again_when_the_dear_job_in_front_goes(mill: Mill, way
             reschedule(mill.store, mill.project_id, dear, T0 + 99 * S, now=T0 + S)
         case _:
             mill.store.move_entry(mill.project_id, dear, priority=-5, now=T0 + S)
+    assert [job.job_id for job in mill.claim(5, now=T0 + 2 * S)] == [cheap]
+
+
+def test_lane_is_looked_at_again_when_the_quarantine_takes_the_dear_job_in_front(mill: Mill) -> None:
+    rate(mill, "api", 1, 3_600_000, 10)
+    mill.conn.execute("update tidemill.queues set quarantine_after = 1")
+    mill.enqueue_all([{"rate_class": "api", "weight": 8}], now=T0)
+    assert len(mill.claim(1, now=T0)) == 1
+    dear = mill.new(rate_class="api", weight=9, payload="dear", now=T0)
+    cheap = mill.new(rate_class="api", weight=1, now=T0 + S)
+    assert mill.claim(5, now=T0 + S) == []
+    mill.conn.execute(
+        "insert into tidemill.quarantine (project_id, fingerprint, job_type, is_quarantined, quarantined_at, losses, last_loss_at)"
+        " select project_id, tidemill.fingerprint(job_type, payload), job_type, true, now(), 1, now() from tidemill.jobs where id = %s",
+        [dear],
+    )
+    while quarantine.sweep(mill.store, now=T0 + S)["more"]:
+        pass
+    assert mill.state(dear) == "quarantined"
     assert [job.job_id for job in mill.claim(5, now=T0 + 2 * S)] == [cheap]

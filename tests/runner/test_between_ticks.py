@@ -6,6 +6,7 @@ import random
 import statistics
 import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.mill import Mill
 from harness.schedules import put
 from harness.working import WorkerProcess, eventually, working
 from tidemill import App
+from tidemill.domain.jobs import Registration
 from tidemill.domain.schedule import Overlap
 from tidemill.engine.duties import duties
 from tidemill.engine.operate import cancel
@@ -119,3 +121,22 @@ def test_ticking_over_https_is_refused_in_one_line(mill: Mill) -> None:
     ) as process:
         assert process.ended() == 2
     assert "use --source postgres" in " ".join(process.words)
+
+
+def test_worker_that_finds_another_claim_at_a_gated_queue_looks_again_at_once(mill: Mill) -> None:
+    source = PostgresSource(mill.dsn, mill.project_id)
+    source.register(Registration("w", ("default",)))
+    mill.new(partition_key="p")
+    looks, run = [0], source._claims.run
+    with closing(source):
+        mill.conn.execute("select pg_advisory_lock(tidemill.queue_lock(id)) from tidemill.queues")
+
+        def counted(work: Any) -> Any:
+            looks[0] += 1
+            if looks[0] == 3:
+                mill.conn.execute("select pg_advisory_unlock_all()")
+            return run(work)
+
+        source._claims.run = counted  # type: ignore[method-assign]
+        assert len(source.claim(5)) == 1
+        assert looks == [3]

@@ -21,6 +21,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "jobs": ("tidemill.cli.jobs", "List, show, cancel and retry jobs"),
     "explain": ("tidemill.cli.explain", "Say why a job does not run"),
     "queues": ("tidemill.cli.queues", "List, show, pause, resume and set queues"),
+    "rate-classes": ("tidemill.cli.rate_classes", "List, put, pause, resume and delete rate classes"),
+    "limits": ("tidemill.cli.limits", "List, put and delete standing limits on concurrency"),
     "schedules": ("tidemill.cli.schedules", "Put, preview, pause and trigger schedules"),
     "batches": ("tidemill.cli.batches", "List and show batches"),
     "dead-letters": ("tidemill.cli.dead_letters", "List dead jobs by time or kind of error; retry and discard them"),

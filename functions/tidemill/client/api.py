@@ -12,6 +12,7 @@ from urllib.parse import quote
 from tidemill.client.batches import BatchCalls
 from tidemill.client.fields import JobFields, chunks, instant, job_object, job_objects, plain
 from tidemill.client.keys import KeyCalls
+from tidemill.client.limits import LimitCalls
 from tidemill.client.models import BulkAnswer, BulkItem, Enqueued, Execution, Job
 from tidemill.client.operations import OperationCalls
 from tidemill.client.operator import OperatorCalls
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 KEY_PREFIX: Final = "auto:"
 
 
-class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls, StatCalls, WebhookCalls):
+class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls, LimitCalls, StatCalls, WebhookCalls):
     """One project's queue. Thread-safe: share one among all threads; close it, or use it as a context manager.
 
     timeout: seconds for connecting and for each silence while reading. retries: further tries after the first, with
