@@ -76,7 +76,7 @@ def test_rate_classes_are_put_paused_resumed_and_deleted(client: Client, say: Sa
     assert say("rate-classes", "list") == "there are no rate classes\n"
     shown = say("rate-classes", "put", "api/mail", "--limit", "90", "--window", "1m", "--burst", "20")
     assert re.search(r"rate\s+90 per 1m", shown)
-    assert re.search(r"burst\s+20 ", shown)
+    assert re.search(r"burst\s+20\s", shown)
     assert "paused" in say("rate-classes", "pause", "api/mail")
     changed = json.loads(say("rate-classes", "put", "api/mail", "--limit", "80", "--window", "1m", "--json"))
     assert (changed["limit"], changed["burst"], changed["is_paused"]) == (80, 80, True), "a change leaves the pause"
@@ -93,7 +93,7 @@ def test_rate_classes_are_put_paused_resumed_and_deleted(client: Client, say: Sa
 def test_standing_limits_are_put_listed_and_deleted(client: Client, say: Say) -> None:
     assert say("limits", "list") == "there are no standing limits\n"
     shown = say("limits", "put", "video", "--type", "video.encode", "--max-concurrent", "3", "--on-saturated", "cancel_running")
-    assert re.search(r"on\s+type video.encode ", shown)
+    assert re.search(r"on\s+type video.encode\s", shown)
     assert "asks to stop" in shown
     changed = json.loads(say("limits", "put", "video", "--type", "video.encode", "--max-concurrent", "1200", "--json"))
     assert (changed["max_concurrent"], changed["on_saturated"], changed["running"]) == (1200, "queue", 0)
