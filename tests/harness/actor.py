@@ -4,6 +4,7 @@ claim    claims and completes until three claims in a row come back empty; a lin
 hoard    like claim, but keeps what it claims
 reap     reaps until a pass finds nothing; a line with the count per pass
 stuck    begins a pass of the reaper, says "holding" with everything written and nothing committed, and waits to be killed
+churn    says its worker id, waits for a word, then claims and completes until nothing is left; a line of job ids per claim
 claims   claims once in an open transaction, says "holding", and waits to be killed
 """
 
@@ -34,6 +35,17 @@ def work(mill: Mill, count: int, *, completes: bool) -> None:
                     say("an ack was refused")
 
 
+def churn(mill: Mill, count: int) -> None:
+    say(mill.worker_id)
+    sys.stdin.readline()
+    left = "select 1 from tidemill.job_queue_entries union all select 1 from tidemill.job_leases limit 1"
+    while mill.conn.execute(left.encode()).fetchone() is not None:
+        if jobs := mill.claim(count, lease_ms=600_000):
+            say([job.job_id for job in jobs])
+        for job in jobs:
+            mill.complete(job)
+
+
 def hold() -> None:
     say("holding")
     sys.stdin.read()
@@ -43,6 +55,8 @@ def main(dsn: str, project_id: str, verb: str, count: int) -> None:
     mill = Mill(dsn, connect(dsn), project_id)
     if verb in ("claim", "hoard"):
         work(mill, count, completes=verb == "claim")
+    elif verb == "churn":
+        churn(mill, count)
     elif verb == "reap":
         while expired := mill.reap(limit=count).expired:
             say(expired)

@@ -29,6 +29,12 @@ class Actor:
         assert self._process.stdout is not None
         return json.loads(self._process.stdout.readline())
 
+    def go(self) -> None:
+        """The word that a `churn` waits for."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
     def rest(self) -> list[Any]:
         """All that it still says until it ends by itself."""
         out, _ = self._process.communicate(timeout=120)

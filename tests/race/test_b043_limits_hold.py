@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from harness.churn import Churning
-from harness.mill import Mill
+from harness.churn import RETRY, Churning
+from harness.mill import Mill, until
+from harness.processes import actors
 
 MOST_PER_KEY = (
     "select max(n - most) from (select count(*) as n, max(j.concurrency_limit) as most from tidemill.job_leases l"
@@ -41,3 +42,38 @@ def test_b043_no_limit_is_exceeded_at_any_instant(mill: Mill, jobs: list[dict[st
     assert Churning(mill, queues, len(jobs)).over(MOST_PER_KEY, MOST_PER_QUEUE) == []
     counts = dict(mill.conn.execute("select status::text, count(*) from tidemill.job_states group by 1").fetchall())
     assert set(counts) <= {"completed", "cancelled"}, counts
+
+
+def test_b043_limits_hold_over_processes_of_which_one_is_killed(mill: Mill) -> None:
+    """Real processes; one dies with leases in its hands. Watched from a connection that takes part in nothing."""
+    mill.conn.execute("update tidemill.queues set max_concurrency = 7")
+    mill.enqueue_all([{"concurrency": {"limit": 2, "key": f"k{i % 5}"}, "partition_key": f"p{i % 3}", **RETRY} for i in range(150)])
+    observer, looks, worst = mill.another(), 0, [0, 0]
+    left = "select (select count(*) from tidemill.job_queue_entries) + (select count(*) from tidemill.job_leases)"
+
+    def is_over() -> bool:
+        nonlocal looks
+        looks += 1
+        for at, question in enumerate((MOST_PER_KEY, MOST_PER_QUEUE)):
+            row = observer.conn.execute(question.encode()).fetchone()
+            worst[at] = max(worst[at], (row[0] or 0) if row else 0)
+        mill.reap()
+        return mill.conn.execute(left.encode()).fetchone() == (0,)
+
+    with actors(mill, "churn", 4, 3) as processes:
+        ids = [process.line() for process in processes]
+        for process in processes:
+            process.go()
+        victim, *others = processes
+        assert victim.line()
+        victim.kill()
+        mill.conn.execute(
+            "update tidemill.job_leases set claimed_at = now() - interval '1 day', lease_expires_at = now() - interval '1 second'"
+            " where worker_id = %s",
+            [ids[0]],
+        )
+        until(is_over, tries=100_000)
+        assert all(other.rest() for other in others), "each of them had its share"
+    assert worst == [0, 0]
+    assert looks > 3
+    assert dict(mill.conn.execute("select status::text, count(*) from tidemill.job_states group by 1").fetchall()) == {"completed": 150}
