@@ -52,6 +52,12 @@ create index queue_lanes_to_look on tidemill.queue_lanes (look_at) where not is_
 -- squawk-ignore require-concurrent-index-deletion
 drop index tidemill.queue_lanes_by_look;
 
+-- Which partitions may go (scheduler/prune_partitions.sql): those with a weight of their own stay.
+-- squawk-ignore require-concurrent-index-creation
+create index queue_partitions_to_go on tidemill.queue_partitions (served_at) where not is_ready and weight = 1; -- a table of few rows
+-- squawk-ignore require-concurrent-index-deletion
+drop index tidemill.queue_partitions_idle;
+
 -- Claims from one gated queue, as before (0008), by place and by key. Where another claim is at the queue it returns one row of nulls, so that whoever
 -- asked knows that there may be something soon.
 create or replace function tidemill.claim_gated(
@@ -78,6 +84,7 @@ declare
     v_at integer;
     v_first integer;
     v_is_full boolean := false;
+    v_is_bare boolean;       -- a lane of this round has no entries left
     v_shut text[];           -- types and rate classes that let nobody in at all, found in this round
     v_dry text[];
     v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
@@ -559,6 +566,7 @@ begin
         where l.ctid = any(v_places)
           and (select e.run_at from tidemill.job_queue_entries e
                where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1) is null;
+        v_is_bare := found;
         update tidemill.queue_lanes l
         set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
             select h.run_at, h.run_at <= v_now and not h.is_full,
@@ -568,6 +576,18 @@ begin
                                    where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1), v_now) as run_at,
                          l.lane = any(v_full) as is_full offset 0) h)
         where l.ctid = any(v_places);
+        if v_is_bare then  -- partitions that have lost their last lane leave the circle now: there may be no next claim at this queue
+            update tidemill.queue_partitions p set is_ready = false
+            where p.ctid = any(array(
+                select o.ctid from (select distinct n.key from unnest(v_parts) as n (key)) k
+                cross join lateral (
+                    select i.ctid from tidemill.queue_partitions i
+                    where i.queue_id = p_queue_id and i.partition_key = k.key and i.is_ready limit 1) o
+                where k.key <> ''
+                  and (select l.lane from tidemill.queue_lanes l
+                       where l.queue_id = p_queue_id and l.partition_key = k.key and l.is_ready
+                       order by l.priority desc, l.due_at, l.lane limit 1) is null));
+        end if;
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);

@@ -14,6 +14,7 @@ from tidemill.ports import SweepStore
 STALE_WORKER_MS = 86_400_000
 BATCH_KEPT_MS = 86_400_000
 OPERATION_KEPT_MS = 30 * 86_400_000
+PARTITION_KEPT_MS = 86_400_000
 NUMBERS = 5_000
 
 
@@ -22,8 +23,8 @@ class PruneStore(SweepStore, NumberStore, OperationStore, Protocol):
 
 
 def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
-    """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, numbers,
-    refresh tokens, operations that ended 30 days ago with their records, notes of the audit log after 400 days.
+    """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, partitions that
+    were idle for a day, numbers, refresh tokens, operations that ended 30 days ago with their records, notes of the audit log after 400 days.
 
     A job's age counts from its end, per final state; a job that has not ended is never removed. A batch goes with the last of
     its jobs, but not within a day of its end.
@@ -33,6 +34,7 @@ def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None)
     batches = store.prune_batches(BATCH_KEPT_MS, limit, now=now)
     workers, heartbeats = store.prune_workers(STALE_WORKER_MS, limit, now=now)
     keys = store.prune_holds(limit, now=now)
+    partitions = store.prune_partitions(PARTITION_KEPT_MS, limit, now=now)
     numbers = store.prune_numbers(NUMBERS, now=now)
     sessions = store.prune_sessions(limit, now=now)
     operations, records = store.prune_operations(OPERATION_KEPT_MS, 10 * limit, now=now)
@@ -43,6 +45,7 @@ def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None)
         "unique_keys": keys,
         "workers": workers,
         "heartbeats": heartbeats,
+        "partitions": partitions,
         "numbers": numbers,
         "sessions": sessions,
         "operations": operations,

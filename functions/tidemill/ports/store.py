@@ -226,6 +226,9 @@ class SweepStore(SettleStore, OperateStore, EnqueueStore, Protocol):
     def prune_audit(self, kept_days: int, limit: int) -> int:
         """Removes the oldest notes of the audit log, if older than that; how many. Never any from within a year."""
 
+    def prune_partitions(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
+        """Removes partitions that nobody has served for so long and that have nothing ready; how many. Not of queues that a claim is at."""
+
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         """How many unique keys whose time is over were freed."""
 

@@ -45,6 +45,10 @@ class Sweeps(Adapter):
         row = self._row("scheduler/prune_holds", {"limit": limit, "now": now})
         return int(row[0]) if row else 0
 
+    def prune_partitions(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
+        row = self._row("scheduler/prune_partitions", {"kept_ms": kept_ms, "limit": limit, "now": now})
+        return int(row[0]) if row else 0
+
     def prune_batches(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
         row = self._row("scheduler/prune_batches", {"kept_ms": kept_ms, "limit": limit, "now": now})
         return int(row[0]) if row else 0
