@@ -480,6 +480,7 @@ declare
     v_at integer;
     v_first integer;
     v_is_full boolean := false;
+    v_is_bare boolean;       -- a lane of this round has no entries left
     v_shut text[];           -- types and rate classes that let nobody in at all, found in this round
     v_dry text[];
     v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
@@ -640,7 +641,12 @@ begin
             v_woken := v_woken || v_row.partition_key;
         end if;
     end loop;
-    if exists (select 1 from tidemill.queue_levels v where v.queue_id = p_queue_id) then
+    -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
+    if exists (select 1 from tidemill.queue_levels v
+               cross join lateral (
+                   select 1 from tidemill.job_queue_entries e
+                   where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now limit 1) d
+               where v.queue_id = p_queue_id) then
         v_woken := v_woken || ''::text;
     end if;
     if v_woken <> '{}' then
@@ -956,6 +962,7 @@ begin
         where l.ctid = any(v_places)
           and (select e.run_at from tidemill.job_queue_entries e
                where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1) is null;
+        v_is_bare := found;
         update tidemill.queue_lanes l
         set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
             select h.run_at, h.run_at <= v_now and not h.is_full,
@@ -965,6 +972,18 @@ begin
                                    where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1), v_now) as run_at,
                          l.lane = any(v_full) as is_full offset 0) h)
         where l.ctid = any(v_places);
+        if v_is_bare then  -- partitions that have lost their last lane leave the circle now: there may be no next claim at this queue
+            update tidemill.queue_partitions p set is_ready = false
+            where p.ctid = any(array(
+                select o.ctid from (select distinct n.key from unnest(v_parts) as n (key)) k
+                cross join lateral (
+                    select i.ctid from tidemill.queue_partitions i
+                    where i.queue_id = p_queue_id and i.partition_key = k.key and i.is_ready limit 1) o
+                where k.key <> ''
+                  and (select l.lane from tidemill.queue_lanes l
+                       where l.queue_id = p_queue_id and l.partition_key = k.key and l.is_ready
+                       order by l.priority desc, l.due_at, l.lane limit 1) is null));
+        end if;
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
@@ -3718,7 +3737,7 @@ CREATE INDEX queue_latencies_by_slot ON tidemill.queue_latencies USING btree (sl
 
 CREATE INDEX queue_partitions_by_turn ON tidemill.queue_partitions USING btree (queue_id, virtual_finish, partition_key) WHERE is_ready;
 
-CREATE INDEX queue_partitions_idle ON tidemill.queue_partitions USING btree (served_at) WHERE (NOT is_ready);
+CREATE INDEX queue_partitions_to_go ON tidemill.queue_partitions USING btree (served_at) WHERE ((NOT is_ready) AND (weight = 1));
 
 CREATE INDEX queue_samples_by_time ON tidemill.queue_samples USING btree (at);
 

@@ -24,7 +24,8 @@ class PruneStore(SweepStore, NumberStore, OperationStore, Protocol):
 
 def prune(store: PruneStore, *, limit: int = 1_000, now: datetime | None = None) -> Mapping[str, int]:
     """Removes at most `limit` of each kind and returns the counts: jobs, batches, unique keys, workers, heartbeats, partitions that
-    were idle for a day, numbers, refresh tokens, operations that ended 30 days ago with their records, notes of the audit log after 400 days.
+    were idle for a day, numbers, refresh tokens, operations that ended 30 days ago with their records, and notes of the audit log
+    after 400 days.
 
     A job's age counts from its end, per final state; a job that has not ended is never removed. A batch goes with the last of
     its jobs, but not within a day of its end.
