@@ -1,4 +1,4 @@
-"""The bundle as Lambda sees it: small and complete, in an interpreter that knows nothing else (tests/api has how long imports take)."""
+"""The bundle as Lambda sees it: small and complete, in an interpreter that knows nothing else (test_cold_start has how long imports take)."""
 
 import json
 import os
