@@ -1,4 +1,4 @@
-"""The bundle as Lambda sees it: small and complete, in an interpreter that knows nothing else (test_cold_start has how long imports take)."""
+"""The bundle as Lambda sees it: small and complete, in an interpreter that knows nothing else (how long imports take: test_cold_start)."""
 
 import json
 import os
