@@ -40,7 +40,7 @@ class Asked:
     @property
     def p95(self) -> float:
         """The time within which nineteen of twenty were answered."""
-        return statistics.quantiles(self.took, n=20)[18]
+        return statistics.quantiles(self.took, n=20, method="inclusive")[18]
 
 
 def admin_rows(running: postgres.Server, size: Size, say: Callable[[str], None]) -> list[Row]:
