@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import quantiles
 
 import pytest
@@ -123,6 +124,14 @@ def _claim_ms(mill: Mill, queue: str) -> float:
     return (time.perf_counter() - began) * 1_000
 
 
+def _processor_ms(mill: Mill) -> float:
+    """What the test's own thread and its backend have used so far: neighbours add nothing to it. Of a server elsewhere: the time."""
+    used = Path(f"/proc/{mill.conn.info.backend_pid}/schedstat")
+    if not used.exists():
+        return time.perf_counter() * 1_000
+    return int(used.read_text(encoding="ascii").split()[0]) / 1e6 + time.thread_time() * 1_000
+
+
 def test_explain_among_a_million_rows_is_quick_and_reads_little(mill: Mill) -> None:
     limits.put_rate_class(mill.store, mill.project_id, RateClass("r", 1, 86_400_000, 1))
     kinds = [
@@ -148,9 +157,9 @@ def test_explain_among_a_million_rows_is_quick_and_reads_little(mill: Mill) -> N
     for job_id in ids:
         times = []
         for _ in range(3):
-            began = time.perf_counter()
+            began = _processor_ms(mill)
             explain(mill.store, mill.project_id, job_id)
-            times.append((time.perf_counter() - began) * 1_000)
+            times.append(_processor_ms(mill) - began)
         took.append(min(times))
     for job_id in ids[::6]:
         for name, params in (("explain/job", {"project_id": mill.project_id, "now": None}), ("explain/ahead", {"limit": 1_000})):
@@ -158,9 +167,27 @@ def test_explain_among_a_million_rows_is_quick_and_reads_little(mill: Mill) -> N
             assert plan is not None
             read.append(plan[0][0]["Plan"]["Shared Hit Blocks"] + plan[0][0]["Plan"]["Shared Read Blocks"])
     p99 = quantiles(took, n=100)[98]
-    print(f"explain among a million entries: p99 {p99:.1f} ms, at most {max(read)} buffers in one of its two statements")
+    print(f"explain among a million entries: p99 {p99:.1f} ms of processor time, at most {max(read)} buffers in one of its two statements")
     assert p99 <= allowed(20)
     assert max(read) < 500
+
+
+def test_explain_reads_a_bounded_part_of_what_holds_a_wide_limit(mill: Mill) -> None:
+    """Five thousand leases of one key and type: they are counted by index, and five are named."""
+    limits.put_limit(mill.store, mill.project_id, StandingLimit("l", 5_000, job_type="t"))
+    put_many(mill, 5_010, concurrency={"limit": 5_000, "key": "K"})
+    while mill.claim(500):
+        pass
+    mill.conn.execute("vacuum analyze tidemill.job_leases")
+    waiting = mill.conn.execute("select job_id::text from tidemill.job_queue_entries limit 1").fetchone()
+    assert waiting is not None
+    found = [o.detail for o in explain(mill.store, mill.project_id, waiting[0]).blocked_by if o.reason == "concurrency_key"]
+    assert [detail.partition(" places")[0] for detail in found] == ["5000 of 5000", "5000 of 5000"]
+    assert all(detail.count(", ") == 4 for detail in found)
+    params = {"project_id": mill.project_id, "job_id": waiting[0], "now": None}
+    plan = mill.conn.execute(b"explain (analyze, buffers, format json) " + sql("explain/job"), params).fetchone()
+    assert plan is not None
+    assert plan[0][0]["Plan"]["Shared Hit Blocks"] < 1_000
 
 
 def test_claim_without_gates_reads_five_percent_more_at_most_for_asking_about_them(mill: Mill) -> None:

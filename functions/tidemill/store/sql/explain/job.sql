@@ -25,16 +25,23 @@ with job as materialized (
                   where l.queue_id = w.queue_id and l.traits & 128 <> 0 limit w.queue_max + 1) x) as running
     from waiting w where w.queue_max is not null
 ), key_load as materialized (
+    -- counted no further than the limit; the oldest five of at most a hundred are named, because a limit may be a million
     select w.id, w.concurrency_limit as most,
+           (select count(*) from (select 1 from tidemill.job_leases l
+                                  where l.limit_key = tidemill.limit_key(w.project_id, w.job_type, w.concurrency_key) limit w.concurrency_limit) x) as running,
            (select array_agg(x.job_id::text) from (
-               select l.job_id from tidemill.job_leases l
-               where l.limit_key = tidemill.limit_key(w.project_id, w.job_type, w.concurrency_key) order by l.claimed_at limit w.concurrency_limit) x) as holders
+               select l.job_id from (
+                   select i.job_id, i.claimed_at from tidemill.job_leases i
+                   where i.limit_key = tidemill.limit_key(w.project_id, w.job_type, w.concurrency_key) limit least(w.concurrency_limit, 100)) l
+               order by l.claimed_at limit 5) x) as holders
     from waiting w where w.concurrency_limit is not null
 ), type_load as materialized (
     select w.id, c.name, c.max_concurrent as most,
+           (select count(*) from (select 1 from tidemill.job_leases l
+                                  where l.type_key = tidemill.type_key(w.project_id, w.job_type) limit c.max_concurrent) x) as running,
            (select array_agg(x.job_id::text) from (
                select l.job_id from tidemill.job_leases l
-               where l.type_key = tidemill.type_key(w.project_id, w.job_type) order by l.priority, l.claimed_at limit c.max_concurrent) x) as holders
+               where l.type_key = tidemill.type_key(w.project_id, w.job_type) order by l.priority, l.claimed_at limit least(c.max_concurrent, 5)) x) as holders
     from waiting w
     join tidemill.concurrency_limits c on c.project_id = w.project_id and c.job_type = w.job_type
 ), rate as materialized (
@@ -94,12 +101,12 @@ with job as materialized (
     where j.status = 'quarantined' or (x.is_quarantined and j.status in ('pending', 'scheduled', 'queued'))
     union all
     select 9, 'concurrency_key', case when w.blocked_by = 'concurrency_key' then w.blocked_since end,
-           concat(cardinality(k.holders), ' of ', k.most, ' places', coalesce(' of key ' || quote_literal(w.concurrency_key), ''), ' are taken by ', array_to_string(k.holders[1:5], ', ')), null
-    from waiting w join key_load k on k.id = w.id where cardinality(k.holders) >= k.most
+           concat(k.running, ' of ', k.most, ' places', coalesce(' of key ' || quote_literal(w.concurrency_key), ''), ' are taken by ', array_to_string(k.holders, ', ')), null
+    from waiting w join key_load k on k.id = w.id where k.running >= k.most
     union all
     select 9, 'concurrency_key', case when w.blocked_by = 'concurrency_key' then w.blocked_since end,
-           concat(coalesce(cardinality(t.holders), 0), ' of ', t.most, ' places of the standing limit ', t.name, ' on ', w.job_type, ' are taken', ' by ' || nullif(array_to_string(t.holders[1:5], ', '), '')), null
-    from waiting w join type_load t on t.id = w.id where coalesce(cardinality(t.holders), 0) >= t.most
+           concat(t.running, ' of ', t.most, ' places of the standing limit ', t.name, ' on ', w.job_type, ' are taken', ' by ' || nullif(array_to_string(t.holders, ', '), '')), null
+    from waiting w join type_load t on t.id = w.id where t.running >= t.most
     union all
     select 10, 'rate_class', case when w.blocked_by = 'rate_class' then w.blocked_since end,
            case when r.is_paused then concat('rate class ', r.name, ' is paused')
