@@ -95,6 +95,7 @@ def test_same_key_answers_with_the_first_job(own: Any, project: str) -> None:
     [
         ({"job_type": "x", "priority": 99_999}, ("jobs", 0, "priority"), "-32768 to 32767"),
         ({"job_type": "x", "colour": "red"}, ("jobs", 0, "colour"), "no such field"),
+        ({"job_type": "x", "run_at": "2031-01-01T00:00:00+99:00"}, ("jobs", 0, "run_at"), "RFC 3339"),
         ({"job_type": "x", "payload": {"a": ["\x00"]}}, ("jobs", 0, "payload", "a", 0), "NUL"),
         ({"job_type": "x", "payload": float("nan")}, ("jobs", 0, "payload"), "no JSON value"),
     ],
@@ -107,8 +108,9 @@ def test_fault_names_job_field_and_bound(own: Any, project: str, job: dict[str, 
 
 
 def test_more_than_one_call_s_worth_is_still_all_or_nothing(own: Any, project: str, conn: psycopg.Connection) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(Invalid) as caught:
         enqueue_in_transaction(own, project, [JOB] * 1_500 + [{"job_type": "x", "queue": "nowhere"}])
+    assert caught.value.faults[0].loc == ("jobs", 1_500, "queue")
     items = enqueue_in_transaction(own, project, [JOB] * 1_500)
     own.commit()
     assert [item.index for item in items] == list(range(1_500))

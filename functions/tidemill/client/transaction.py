@@ -80,16 +80,16 @@ def _in_psycopg(conn: Any, project_id: str, parts: list[str]) -> list[tuple[Any,
         raise NotInTransaction
     cursor = psycopg.Cursor(conn, row_factory=tuple_row)  # whatever factories the application has set
 
-    def send(part: str) -> list[tuple[Any, ...]]:
-        return _told(cursor.execute(sql(STATEMENT), {"project_id": project_id, "jobs": part}, prepare=False).fetchall())
+    def send(part: str, before: int) -> list[tuple[Any, ...]]:
+        return _told(cursor.execute(sql(STATEMENT), {"project_id": project_id, "jobs": part}, prepare=False).fetchall(), before)
 
     if len(parts) == 1:  # one statement undoes itself; a savepoint would be two round trips more
-        return send(parts[0])
+        return send(parts[0], 0)
     rows: list[tuple[Any, ...]] = []
     cursor.execute(f"savepoint {SAVEPOINT}")
     try:
         for part in parts:
-            rows += send(part)
+            rows += send(part, len(rows))
     except (psycopg.Error, TidemillError):
         with suppress(psycopg.Error):  # the connection may be the very thing that failed
             cursor.execute(f"rollback to savepoint {SAVEPOINT}; release savepoint {SAVEPOINT}")
@@ -109,7 +109,8 @@ def _in_sqlalchemy(conn: Any, project_id: str, parts: list[str]) -> list[tuple[A
     try:
         with connection.begin_nested():
             for part in parts:
-                rows += _told([tuple(row) for row in connection.execute(statement, {"project_id": project_id, "jobs": part})])
+                told = connection.execute(statement, {"project_id": project_id, "jobs": part})
+                rows += _told([tuple(row) for row in told], len(rows))
     except sqlalchemy.exc.DBAPIError as error:
         if NO_TRANSACTION in (getattr(error.orig, "sqlstate", None), getattr(error.orig, "pgcode", None)):
             raise NotInTransaction from error
@@ -117,12 +118,12 @@ def _in_sqlalchemy(conn: Any, project_id: str, parts: list[str]) -> list[tuple[A
     return rows
 
 
-def _told(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows, or the error that the only one tells of."""
+def _told(rows: list[tuple[Any, ...]], before: int) -> list[tuple[Any, ...]]:
+    """The rows, or the error that the only one tells of. `before`: how many jobs the parts before this one had."""
     if not rows or rows[0][4] is None:
         return rows
     code, message = rows[0][4:6]
-    fault = _fault(message)
+    fault = _fault(message, before)
     match code:
         case "TM409":
             raise IdempotencyConflict(f"jobs[{fault.loc[1]}].idempotency_key: {fault.msg}")
@@ -132,10 +133,10 @@ def _told(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
             raise Invalid([fault])
 
 
-def _fault(message: str) -> Fault:
+def _fault(message: str, before: int) -> Fault:
     """The place and the text of `jobs[3].queue: …`."""
     found = re.fullmatch(r"jobs\[(\d+)\]\.([^:]*): (.*)", message, re.DOTALL)
-    return Fault(("jobs", int(found[1]), found[2]), found[3]) if found else Fault(("jobs",), message)
+    return Fault(("jobs", before + int(found[1]), found[2]), found[3]) if found else Fault(("jobs",), message)
 
 
 def _refuse_unstorable(objects: list[dict[str, Any]]) -> None:
