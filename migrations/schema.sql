@@ -1181,9 +1181,16 @@ begin
         raise exception 'jobs[%].%: no such field', v_fault.pos, left(v_fault.name, 100)
             using errcode = 'TM422', hint = 'fields: ' || array_to_string(tidemill.job_fields(), ', ');
     end if;
-    -- What no CHECK would refuse, looked for in one pass; the text comes from job_faults.
-    if pg_column_size(jobs) > 262144 or jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.headers) || exists (@.unique)
-        || exists (@.concurrency) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000)'
+    -- What no CHECK and no cast would refuse, looked for in one pass; the text comes from job_faults. (A compressed value does not say how large it is.)
+    if pg_column_size(jobs) > 262144 or pg_column_compression(jobs) is not null
+       or jobs @? '$[*] ? (exists (@.headers) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000
+            || @.job_type.type() != "string" || @.queue.type() != "string" || @.priority.type() == "string" || @.delay_ms.type() == "string"
+            || @.schema_version.type() == "string" || @.max_attempts.type() == "string" || @.timeout_ms.type() == "string"
+            || @.traceparent.type() != "string" || @.traceparent == "" || @.tracestate.type() != "string" || @.tracestate == "")'
+       or (not v_is_plain and jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.unique) || exists (@.concurrency)
+            || @.idempotency_key.type() != "string" || @.partition_key.type() != "string" || @.rate_class.type() != "string"
+            || @.sticky_worker.type() != "string" || @.hold.type() != "boolean" || @.weight.type() == "string" || @.retention_ms.type() == "string"
+            || @.ref.type() != "string" || @.batch_id.type() != "string" || @.on_parent_failure.type() != "string")')
     then
         for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
             raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
@@ -1203,9 +1210,7 @@ begin
     from tidemill.admit_many(project_id, jobs, true, v_is_plain) r
     where case when r.code is null then true else tidemill.refuse_job(r."index", r.field, r.code, r.message) end;
 exception
-    when check_violation or invalid_text_representation or numeric_value_out_of_range or invalid_datetime_format
-        or datetime_field_overflow or not_null_violation or interval_field_overflow or invalid_parameter_value
-        or datatype_mismatch or sqlstate '22023' then
+    when check_violation or not_null_violation or datatype_mismatch or data_exception then -- the last stands for its whole class, 22
     for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
         raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
     end loop;

@@ -81,7 +81,7 @@ def became(mill: Mill, statement: str, jobs: Any, *more: str) -> Any:
 
 
 def drawn(seed: int) -> list[dict[str, Any]]:
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     return [{name: rng.choice(VALUES[name]) for name in rng.sample(list(VALUES), 3)} for _ in range(scaled(30))]
 
 
