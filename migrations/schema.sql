@@ -1635,6 +1635,11 @@ begin
     return given::timestamptz;
 end $_$;
 
+CREATE FUNCTION tidemill.is_seen_from_before(p_xid xid8) RETURNS boolean
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    RETURN (EXISTS (SELECT 1 FROM pg_stat_activity a WHERE ((a.datname = current_database()) AND (a.pid <> pg_backend_pid()) AND (a.backend_type = 'client backend'::text) AND (age(a.backend_xmin) >= age((is_seen_from_before.p_xid)::xid)))));
+
 CREATE FUNCTION tidemill.is_whole(given jsonb, low numeric, high numeric) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (jsonb_typeof(given) = 'number'::text) THEN (((((given #>> '{}'::text[]))::numeric >= low) AND (((given #>> '{}'::text[]))::numeric <= high)) AND (((given #>> '{}'::text[]))::numeric = trunc(((given #>> '{}'::text[]))::numeric))) ELSE false END;

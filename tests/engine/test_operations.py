@@ -329,3 +329,21 @@ def test_a_running_job_that_was_asked_ends_as_cancelled_at_the_latest_with_its_l
     mill.lapse(job)
     reap(mill.store, limit=10, roll=mill.roll)
     assert mill.state(job) == "cancelled"
+
+
+def test_a_queue_stays_while_an_older_snapshot_may_still_put_a_job_into_it(mill: Mill) -> None:
+    mill.queue("old")
+    mill.new(queue="old")
+    mill.conn.execute("delete from tidemill.job_queue_entries; delete from tidemill.jobs")
+    app = mill.another()
+    app.conn.execute("begin isolation level repeatable read")
+    app.conn.execute("select 1 from tidemill.queues")
+    closed = mill.store.close_queue(mill.project_id, "old")
+    assert closed is not None
+    assert mill.store.remove_closed_queue(*closed) is False
+    job_id = app.new(queue="old")
+    app.conn.execute("commit")
+    assert mill.store.remove_closed_queue(*closed) is False
+    assert mill.state(job_id) == "queued"
+    mill.conn.execute("delete from tidemill.job_queue_entries; delete from tidemill.jobs")
+    assert mill.store.remove_closed_queue(*closed) is True
