@@ -108,7 +108,7 @@ def _row(store: PostgresStore, project_id: str) -> Row:
     found = store.webhook(project_id)
     if found is None:
         error = NotFound("webhook", project_id)
-        error.detail = "this project has no webhook: PUT /v1/webhook makes one"
+        error.detail = "this project has no webhook: PUT /v1/webhook makes one (tidemill webhook set URL)"
         raise error
     return found
 
