@@ -1,12 +1,15 @@
 """Claims from many processes at once, and what is committed beside and behind them."""
 
+import json
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from psycopg import Rollback
 
-from harness.mill import T0, Mill
+from harness.mill import T0, Mill, until, waiting_on_locks
 from harness.processes import actors
 from tidemill.domain.jobs import Edit
 from tidemill.domain.transitions import Event
@@ -123,3 +126,31 @@ def test_jobs_that_come_back_by_any_way_are_never_behind_the_mark(mill: Mill) ->
     promote(mill.store, mill.project_id, ids[7])
     promote(mill.store, mill.project_id, ids[8])
     assert {job.job_id for job in mill.claim(10)} == set(ids) - {ids[5]}
+
+
+def test_a_job_committed_while_a_gated_claim_begins_comes_out_whole(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function sees it, the statement around it is older: somebody sets a limit just then, and a job comes in."""
+    first = mill.new(partition_key="a", payload={"n": 1})
+    worker, limiter, other = mill.another(), mill.another(), mill.another()
+    other.conn.execute("begin")
+    second = other.new(partition_key="b", job_type="late", payload={"n": 2})
+    store = worker.store
+    plain = store._claim_plain
+
+    def then_hold(*args: Any) -> Any:
+        found = plain(*args)
+        limiter.conn.execute("begin")
+        limiter.conn.execute("lock table tidemill.job_leases in share mode")
+        return found
+
+    monkeypatch.setattr(store, "_claim_plain", then_hold)
+    with ThreadPoolExecutor(1) as pool:
+        claimed = pool.submit(worker.claim, 2)
+        until(lambda: waiting_on_locks(mill.conn))
+        other.conn.execute("commit")
+        limiter.conn.execute("commit")
+        jobs = {job.job_id: job for job in claimed.result(60)}
+    assert set(jobs) == {first, second}
+    assert (jobs[second].job_type, json.loads(jobs[second].payload), jobs[second].max_attempts) == ("late", {"n": 2}, 5)
+    worker.complete(jobs[second])
+    assert mill.misplaced() == []

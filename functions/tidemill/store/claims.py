@@ -76,7 +76,14 @@ class Claims(Adapter):
     def _claim_gated(self, request: ClaimRequest, queue_id: str, limit: int, now: datetime | None) -> list[ClaimedJob]:
         rows = self._rows("transitions/claim_gated", {**_params(request, limit, now), "queue_id": queue_id})
         self.met_others |= any(row[0] is None for row in rows)
-        return [ClaimedJob._make(row[:-1]) for row in rows if row[0] is not None]
+        taken = [row for row in rows if row[0] is not None]
+        # The statement's snapshot is older than those that the function takes: of a job that was committed in between it reads nothing.
+        late = [row for row in taken if row[2] is None]
+        if late:
+            leases = {"job_ids": array(row[0] for row in late), "lease_tokens": array(row[1] for row in late)}
+            whole = {row[0]: row for row in self._rows("jobs/claimed", leases)}
+            taken = [found for row in taken if (found := whole.get(row[0]) if row[2] is None else row) is not None]
+        return [ClaimedJob._make(row[:-1]) for row in taken]
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
         row = self._row("transitions/start", {"job_id": lease.job_id, "lease_token": lease.lease_token, "now": now})
