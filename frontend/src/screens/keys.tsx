@@ -25,7 +25,8 @@ export function Keys(): JSX.Element {
   const [asked, setAsked] = useState<"new" | ApiKey>();
   const [deed, setDeed] = useState<Deed>();
   const now = useNow();
-  const isOver = (key: ApiKey): boolean => key.revoked_at !== null || (key.expires_at !== null && Date.parse(key.expires_at) <= now);
+  // a key that was just rotated away ended after the last tick of the page's clock
+  const isOver = (key: ApiKey): boolean => key.revoked_at !== null || (key.expires_at !== null && Date.parse(key.expires_at) <= Math.max(now, Date.now()));
   const revoke = (key: ApiKey): void =>
     setDeed({
       title: `Revoke ${key.name}`,
