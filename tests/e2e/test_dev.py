@@ -75,6 +75,29 @@ def test_a_job_is_claimed_and_acked_over_http(api: httpx.Client) -> None:
     assert api.post("/v1/acks", json=acks).json()["results"][0]["state"] == "completed"
 
 
+def test_many_open_pages_leave_room_for_what_they_ask(dev: Dev, api: httpx.Client) -> None:
+    """Each tab waits for changes with a call of its own, also a while after it was closed."""
+    cursor = api.get("/v1/changes").json()["cursor"]
+    over = threading.Event()
+    begun = threading.Barrier(9)
+
+    def watch() -> None:
+        with dev.client() as client:
+            begun.wait(120)
+            while not over.is_set():
+                client.get("/v1/changes", params={"since": cursor, "wait_ms": 15_000})
+
+    tabs = [threading.Thread(target=watch) for _ in range(8)]
+    for tab in tabs:
+        tab.start()
+    begun.wait(120)
+    assert [api.get("/v1/queues").status_code for _ in range(20)] == [200] * 20
+    over.set()
+    api.post("/v1/jobs", json={"job_type": "e2e.seen"})
+    for tab in tabs:
+        tab.join(120)
+
+
 def test_a_long_poll_ends_when_a_job_comes_and_short_calls_pass_it_meanwhile(dev: Dev, api: httpx.Client) -> None:
     worker = api.post("/v1/workers", json={"name": "w", "queues": ["default"], "job_types": ["e2e.awaited"], "max_concurrency": 1}).json()
     claim = {"worker_id": worker["worker_id"], "queues": ["default"], "limit": 1, "job_types": ["e2e.awaited"], "wait_ms": 20_000}

@@ -81,7 +81,7 @@ class Gateway:
         event = to_event(request, request_id=request_id, stage=self._stage)
         if normal not in _OPEN_TO_ALL:
             event["requestContext"]["authorizer"] = {"lambda": await self._caller(event)}
-        answer = await self._invoke(routes.function_of(method, normal), event, waits=method == "POST" and normal in WAITING_PATHS)
+        answer = await self._invoke(routes.function_of(method, normal), event, waits=normal in WAITING_PATHS)
         return self._checked(answer, request_id)
 
     async def _caller(self, event: Mapping[str, Any]) -> Mapping[str, Any]:

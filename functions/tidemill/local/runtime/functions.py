@@ -29,7 +29,7 @@ class Function:
     timeout_s: float = 29.0
     max_processes: int = 4
     kept_short: int = 0
-    """Of these processes, how many a call that may wait for jobs (a long poll) never takes."""
+    """Of these processes, how many a call that may wait for jobs or changes (a long poll) never takes."""
     keeps_warm: int = 1
     """How many processes stay when nothing is asked."""
     memory_mb: int = 512
@@ -48,7 +48,7 @@ def functions(handler_of: Mapping[str, str] | None = None) -> dict[str, Function
         Function(name="authorizer", handler="authorizer.handler.handler", timeout_s=10, max_processes=2),
         Function(name="enqueue", handler="enqueue.handler.handler", max_processes=8),
         Function(name="claims", handler="claims.handler.handler", max_processes=16, kept_short=6),
-        Function(name="admin", handler="admin.handler.handler", max_processes=4),
+        Function(name="admin", handler="admin.handler.handler", max_processes=10, kept_short=4),
         Function(name="scheduler", handler="scheduler.handler.handler", timeout_s=60, max_processes=2, least_log_level="WARN"),
     ]
     named = {spec.name: spec for spec in specs}
