@@ -11,7 +11,8 @@ create table tidemill.queue_partitions (
     primary key (queue_id, partition_key)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 create index queue_partitions_by_turn on tidemill.queue_partitions (queue_id, virtual_finish, partition_key) where is_ready;
-create index queue_partitions_idle on tidemill.queue_partitions (served_at) where not is_ready;
+-- which may go (scheduler/prune_partitions.sql): those with a weight of their own stay
+create index queue_partitions_to_go on tidemill.queue_partitions (served_at) where not is_ready and weight = 1;
 
 create table tidemill.queue_lanes (
     queue_id uuid not null references tidemill.queues (id) on delete cascade,
@@ -32,7 +33,8 @@ create table tidemill.queue_lanes (
     constraint queue_lanes_blocked check ((blocked_by is null) = (blocked_since is null) and (blocked_by is null or not is_ready))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 create index queue_lanes_ready on tidemill.queue_lanes (queue_id, partition_key, priority desc, due_at, lane) where is_ready;
-create index queue_lanes_by_look on tidemill.queue_lanes (look_at);
+-- a lane that is ready waits for no look: what a claim changes of it touches two indexes less
+create index queue_lanes_to_look on tidemill.queue_lanes (look_at) where not is_ready;
 create index queue_lanes_waiting on tidemill.queue_lanes (queue_id, look_at) where not is_ready;
 create index queue_lanes_sticky on tidemill.queue_lanes (queue_id) where sticky_worker is not null;
 create index queue_lanes_by_limit on tidemill.queue_lanes (limit_key) where limit_key is not null;
@@ -82,13 +84,15 @@ begin atomic
     select count(*) from news;
 end;
 
--- A partition has work again, at the queue's clock if it was idle. Only for claims, under the queue's lock.
+-- A partition has work again, at the queue's clock if it was idle. Only for claims, under the queue's lock. Those that have work already are left out:
+-- a conflict that does nothing locks, and writes, the row all the same.
 create function tidemill.ready_partitions(p_queue_id uuid, p_partitions text[]) returns void
 language sql volatile
 begin atomic
     insert into tidemill.queue_partitions as p (queue_id, partition_key, virtual_finish, is_ready)
     select distinct p_queue_id, n.name, coalesce((select c.virtual_time from tidemill.queue_clocks c where c.queue_id = p_queue_id), 0), true
     from unnest(p_partitions) as n (name)
+    where (select o.is_ready from tidemill.queue_partitions o where o.queue_id = p_queue_id and o.partition_key = n.name limit 1) is not true
     on conflict (queue_id, partition_key) do update
     set is_ready = true, virtual_finish = greatest(p.virtual_finish, excluded.virtual_finish)
     where not p.is_ready;

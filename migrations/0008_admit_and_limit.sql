@@ -106,12 +106,13 @@ begin atomic
 end;
 
 -- on_saturated = cancel_running: asks the oldest of lowest priority to stop (of a queue's counted leases, or of a type's), one at a time and
--- never more than wait for a place.
+-- never more than wait for a place. Its worker is told on its channel, where it listens, and else learns it from the next heartbeat.
 create function tidemill.stop_oldest(p_queue_id uuid, p_type_key bigint, p_waiting bigint, p_now timestamptz) returns void
 language plpgsql as $$
 declare
     v_asked bigint;
     v_job uuid;
+    v_worker uuid;
 begin
     if p_type_key is null then
         select count(*) into v_asked from (
@@ -127,14 +128,17 @@ begin
         order by l.priority, l.claimed_at limit 1 for update skip locked;
     end if;
     if v_asked < p_waiting and v_job is not null then
-        update tidemill.job_leases l set cancel_requested_at = p_now where l.job_id = v_job;
+        update tidemill.job_leases l set cancel_requested_at = p_now where l.job_id = v_job returning l.worker_id into v_worker;
+        if v_worker is not null then
+            perform pg_notify('tidemill_word_' || replace(v_worker::text, '-', ''), '');
+        end if;
     end if;
 end $$;
 
 -- Claims from one gated queue: at most p_limit due jobs, with every gate of API.md §4 in the order that explain reports them. Serialised per queue by
 -- a transaction-scoped lock that is tried, never waited for; each limit that reaches over queues is counted under a lock of its own, in a statement that
 -- begins after the lock is held. Takes partitions by smallest virtual finish time (weighted fair queueing, Demers et al. 1989; start of an idle one = the
--- queue's clock), within a partition the highest priority, then the earliest due lane. Returns the leases; none also if another claim is at this queue.
+-- queue's clock), within a partition the highest priority, then the earliest due lane. Returns the leases; one row of nulls if another claim is at this queue.
 -- A standing limit of a job type counts leases by type_key, under that key's lock; what of such a type still stands in lane 0 is moved to its lane first.
 create function tidemill.claim_gated(
     p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamptz)
@@ -160,18 +164,19 @@ declare
     v_at integer;
     v_first integer;
     v_is_full boolean := false;
+    v_is_bare boolean;       -- a lane of this round has no entries left
     v_shut text[];           -- types and rate classes that let nobody in at all, found in this round
     v_dry text[];
     v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
     v_token_secs double precision;
     v_places tid[];
+    v_away bigint[];         -- limits that another claim counts at the moment
+    v_full bigint[];         -- lanes whose limit this round fills
     v_swept integer := 0;
     v_room integer := p_limit;
     v_max integer;
     v_rule tidemill.saturation_rule;
     v_clock double precision;
-    v_lane_no integer;
-    v_head timestamptz;
     v_empty smallint[] := '{}';
     v_row record;
     v_rate tidemill.rate_classes;
@@ -190,6 +195,7 @@ declare
     v_keys bigint[];
     v_limits integer[];
     v_locked boolean[];
+    v_lefts integer[];       -- places left of each lane's limit
     v_special boolean;
     v_limited boolean;
     v_turn double precision;
@@ -200,6 +206,7 @@ declare
     v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
     if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
+        return next;  -- another claim is at this queue
         return;
     end if;
     -- who sets a limit holds this table until what runs is counted (store/sql/limits/hold_claims.sql): what is read from here on is as of after that
@@ -267,6 +274,9 @@ begin
                    j.concurrency_limit, j.rate_class, j.sticky_worker, n.run_at, n.run_at <= v_now, n.run_at
             from rows from (unnest(v_jobs), unnest(v_times)) as n (job_id, run_at)
             cross join lateral (select i.* from tidemill.jobs i where i.id = n.job_id and i.queue_id = p_queue_id and i.lane > 0 limit 1) j
+            -- what would change nothing is left out here: a conflict that does nothing locks, and writes, the row all the same
+            where (select o.due_at <= n.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
+                   where o.queue_id = p_queue_id and o.lane = j.lane and o.priority = j.priority limit 1) is not true
             order by j.lane, j.priority, n.run_at
             on conflict (queue_id, lane, priority) do update
             set due_at = least(l.due_at, excluded.due_at),
@@ -288,34 +298,39 @@ begin
     for v_row in
         update tidemill.queue_lanes l
         set is_ready = l.due_at <= v_now, look_at = l.due_at, blocked_by = null, blocked_since = null
-        where (l.queue_id, l.lane, l.priority) in (
-            (select w.queue_id, w.lane, w.priority from tidemill.queue_lanes w
+        where l.ctid = any(array(  -- by place: nobody else moves them under the queue's lock
+            (select w.ctid from tidemill.queue_lanes w
              where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
              order by w.look_at limit 500)
-            union
-            (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
+            union all
+            (select w.ctid from unnest(v_keys) as k (key)
              cross join lateral (
-                 select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
+                 select o.ctid from tidemill.queue_lanes o
                  where o.limit_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key' limit 100) w)
-            union
+            union all
             -- a type's lanes wait in line: those that were woken in vain go to its end
-            (select w.queue_id, w.lane, w.priority from unnest(v_keys) as k (key)
+            (select w.ctid from unnest(v_keys) as k (key)
              cross join lateral (
-                 select o.queue_id, o.lane, o.priority from tidemill.queue_lanes o
+                 select o.ctid from tidemill.queue_lanes o
                  where o.type_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key'
                  order by o.blocked_since limit 2 * p_limit + 10) w)
-            union
-            (select o.queue_id, o.lane, o.priority from unnest(v_lanes, v_levels) as n (lane, priority)
+            union all
+            (select o.ctid from unnest(v_lanes, v_levels) as n (lane, priority)
              cross join lateral (
-                 select r.queue_id, r.lane, r.priority from tidemill.queue_lanes r
-                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class') o))
+                 select r.ctid from tidemill.queue_lanes r
+                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class' limit 1) o)))
         returning l.partition_key, l.is_ready
     loop
         if v_row.is_ready then
             v_woken := v_woken || v_row.partition_key;
         end if;
     end loop;
-    if exists (select 1 from tidemill.queue_levels v where v.queue_id = p_queue_id) then
+    -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
+    if exists (select 1 from tidemill.queue_levels v
+               cross join lateral (
+                   select 1 from tidemill.job_queue_entries e
+                   where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now limit 1) d
+               where v.queue_id = p_queue_id) then
         v_woken := v_woken || ''::text;
     end if;
     if v_woken <> '{}' then
@@ -355,31 +370,31 @@ begin
             group by s.partition_key
         ), offered as (
             -- each partition's best lanes, as many as it may take jobs; a lane of many gives as many as evens out
-            select s.partition_key, s.turn, c.lane, c.priority, c.limit_key, c.concurrency_limit, c.special, c.nth,
-                   least(c.per_lane, s.n - (c.nth - 1) * c.per_lane) as n
-            from slots s
-            cross join lateral (
-                select o.*, row_number() over (order by o.priority desc, o.due_at, o.lane)::integer as nth,
-                       ceil(s.n::numeric / count(*) over ())::integer as per_lane
-                from (
-                    (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                            l.rate_class is not null or l.job_type = any(v_types) as special
-                     from tidemill.queue_lanes l
-                     where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
-                       and (p_job_types is null or l.job_type = any(p_job_types))
-                       and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
-                     order by l.priority desc, l.due_at, l.lane limit s.n)
-                    union all
-                    (select 0::bigint, v.priority, h.run_at, null, null, false
-                     from tidemill.queue_levels v
-                     cross join lateral (
-                         select e.run_at from tidemill.job_queue_entries e
-                         where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
-                         order by e.run_at limit 1) h
-                     where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
-                     order by v.priority desc limit 1)
-                ) o
-                order by o.priority desc, o.due_at, o.lane limit s.n
+            select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
+            from (
+                select s.partition_key, s.turn, s.n as most, o.lane, o.priority, o.limit_key, o.concurrency_limit, o.special,
+                       row_number() over (partition by s.partition_key order by o.priority desc, o.due_at, o.lane)::integer as nth,
+                       ceil(s.n::numeric / count(*) over (partition by s.partition_key))::integer as per_lane
+                from slots s
+                cross join lateral (
+                    select a.* from (
+                        (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
+                                l.rate_class is not null or l.job_type = any(v_types) as special
+                         from tidemill.queue_lanes l
+                         where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
+                           and (p_job_types is null or l.job_type = any(p_job_types))
+                           and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
+                         order by l.priority desc, l.due_at, l.lane limit s.n)
+                        union all
+                        (select 0::bigint, v.priority, h.run_at, null, null, false
+                         from tidemill.queue_levels v
+                         cross join lateral (
+                             select e.run_at from tidemill.job_queue_entries e
+                             where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+                             order by e.run_at limit 1) h
+                         where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
+                         order by v.priority desc limit 1)) a
+                    order by a.priority desc, a.due_at, a.lane limit s.n) o
             ) c
         ), chosen as (
             select f.*, row_number() over (partition by f.limit_key order by f.turn, f.nth) as of_limit from offered f where f.n > 0
@@ -394,32 +409,40 @@ begin
 
         -- partitions whose turn it is but which have nothing to give leave the circle until something readies them again
         update tidemill.queue_partitions p set is_ready = false
-        where (p.queue_id, p.partition_key) in (
-            select i.queue_id, i.partition_key from (
-                select o.queue_id, o.partition_key from tidemill.queue_partitions o
+        where p.ctid = any(array(
+            select i.ctid from (
+                select o.ctid, o.partition_key from tidemill.queue_partitions o
                 where o.queue_id = p_queue_id and o.is_ready
-                order by o.virtual_finish, o.partition_key limit least(v_room, 500)) n
-            join tidemill.queue_partitions i on i.queue_id = n.queue_id and i.partition_key = n.partition_key
-            where not exists (select 1 from tidemill.queue_lanes l
-                              where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready)
-              and not (i.partition_key = any(coalesce(v_parts, '{}'))));
+                order by o.virtual_finish, o.partition_key limit least(v_room, 500)) i
+            -- one look-up by key for each, in the order of the index that has it: `not exists` may read all lanes for each of them
+            where case when (select l.lane from tidemill.queue_lanes l
+                             where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
+                             order by l.priority desc, l.due_at, l.lane limit 1) is null
+                       then not (i.partition_key = any(coalesce(v_parts, '{}'))) else false end));
         exit when v_lanes is null and not found;
         continue when v_lanes is null;
 
         -- limits over all queues: lock first, count in the next statement, whose snapshot is younger than the lock
         if v_limited then
             v_locked := array(select v_keys[i] is null or pg_try_advisory_xact_lock(v_keys[i]) from generate_subscripts(v_lanes, 1) as i order by i);
-            v_wants := array(
-                select case when v_keys[i] is null then v_wants[i] when not v_locked[i] then 0
-                            else greatest(0, least(v_wants[i], v_limits[i] - (
-                                select count(*) from (select 1 from tidemill.job_leases l where l.limit_key = v_keys[i] limit v_limits[i]) x)::integer)) end
+            v_lefts := array(
+                select case when v_locked[i] then greatest(0, v_limits[i] - (
+                                select count(*) from (select 1 from tidemill.job_leases l where l.limit_key = v_keys[i] limit v_limits[i]) x)::integer)
+                            else 0 end
                 from generate_subscripts(v_lanes, 1) as i order by i);
+            v_wants := array(
+                select case when v_keys[i] is null then v_wants[i] else least(v_wants[i], v_lefts[i]) end
+                from generate_subscripts(v_lanes, 1) as i order by i);
+            v_away := array(select v_keys[i] from generate_subscripts(v_lanes, 1) as i where not v_locked[i]);
             update tidemill.queue_lanes l
             set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
-                look_at = v_now + case when b.locked then interval '5 seconds' * (0.8 + 0.4 * random()) else interval '5 milliseconds' end
-            from (select v_lanes[i] as lane, v_levels[i] as priority, v_locked[i] as locked
-                  from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_wants[i] = 0) b
-            where l.queue_id = p_queue_id and l.lane = b.lane and l.priority = b.priority;
+                look_at = v_now + case when l.limit_key = any(v_away) then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end
+            where l.ctid = any(array(
+                select o.ctid from generate_subscripts(v_lanes, 1) as i
+                cross join lateral (
+                    select r.ctid from tidemill.queue_lanes r
+                    where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
+                where v_keys[i] is not null and v_wants[i] = 0));
         end if;
 
         -- standing limits of a job type and rate classes: lane by lane
@@ -430,7 +453,9 @@ begin
         for v_row in
             select i, l.rate_class, l.job_type
             from generate_subscripts(v_lanes, 1) as i
-            join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = v_lanes[i] and l.priority = v_levels[i]
+            cross join lateral (
+                select o.rate_class, o.job_type from tidemill.queue_lanes o
+                where o.queue_id = p_queue_id and o.lane = v_lanes[i] and o.priority = v_levels[i] limit 1) l
             where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.job_type = any(v_types))
             order by i
         loop
@@ -527,14 +552,16 @@ begin
                 type_key = case when l.job_type = any(v_shut) then tidemill.type_key(v_queue.project_id, l.job_type) end
             where l.ctid = any(v_places);
             update tidemill.queue_partitions p set is_ready = false
-            where (p.queue_id, p.partition_key) in (
-                select i.queue_id, i.partition_key from (
-                    select o.queue_id, o.partition_key from tidemill.queue_partitions o
+            where p.ctid = any(array(
+                select i.ctid from (
+                    select o.ctid, o.partition_key from tidemill.queue_partitions o
                     where o.queue_id = p_queue_id and o.is_ready
                     order by o.virtual_finish, o.partition_key limit 1000) i
-                where i.partition_key <> '' and not (i.partition_key = any(v_parts))
-                  and not exists (select 1 from tidemill.queue_lanes l
-                                  where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready));
+                where i.partition_key <> ''
+                  and case when (select l.lane from tidemill.queue_lanes l
+                                 where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
+                                 order by l.priority desc, l.due_at, l.lane limit 1) is null
+                           then not (i.partition_key = any(v_parts)) else false end));
         end if;
 
         -- take
@@ -571,21 +598,29 @@ begin
                        case when l.job_type = any(v_types) then tidemill.type_key(v_queue.project_id, l.job_type) end
                 from taken t
                 cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
-                left join tidemill.queue_lanes l on l.queue_id = p_queue_id and l.lane = t.lane and l.priority = t.priority
+                -- one look-up by key for each: a join may read all lanes for each of them
+                left join lateral (
+                    select o.limit_key, o.partition_key, o.job_type from tidemill.queue_lanes o
+                    where o.queue_id = p_queue_id and o.lane = t.lane and o.priority = t.priority limit 1) l on true
                 where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
-                returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at
+                returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at, partition_key, weight
             ), begun as (
                 delete from tidemill.unique_holds h
                 where p_start and (h.project_id, h.kind, h.key) in (
                     select u.project_id, u.kind, u.key from taken t
                     join tidemill.unique_holds u on u.job_id = t.job_id and u.kind = 'unique'
                     where t.traits & 2 <> 0 order by u.key for update of u)
+            ), charges as materialized (
+                select array_agg(c.partition_key order by c.partition_key collate "C") as keys, array_agg(c.cost order by c.partition_key collate "C") as costs
+                from (select coalesce(l.partition_key, '') as partition_key, sum(coalesce(l.weight, 1))::double precision as cost from leased l group by 1) c
             ), charged as (
                 update tidemill.queue_partitions p
-                set virtual_finish = p.virtual_finish + c.cost / p.weight, served_at = v_now
-                from (select w.partition_key, sum(coalesce(t.weight, 1))::double precision as cost
-                      from taken t join want w on w.lane = t.lane and w.priority = t.priority group by w.partition_key) c
-                where p.queue_id = p_queue_id and p.partition_key = c.partition_key
+                set virtual_finish = p.virtual_finish + (select c.costs[width_bucket(p.partition_key collate "C", c.keys)] from charges c) / p.weight, served_at = v_now
+                where p.ctid = any(array(
+                    select o.ctid from charges c
+                    cross join unnest(c.keys) as k (key)
+                    cross join lateral (
+                        select i.ctid from tidemill.queue_partitions i where i.queue_id = p_queue_id and i.partition_key = k.key limit 1) o))
             )
             select l.* from leased l
         loop
@@ -596,19 +631,43 @@ begin
         end loop;
         v_room := v_room - v_taken;
 
-        -- What the lanes look like after that (an entry that is committed later brings its own news). Lane by lane: in one statement
-        -- a planner without statistics walks every lane of the queue for it, a thousand times over.
-        for v_lane_no in select i from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0 and v_lanes[i] <> 0 loop
-            select e.run_at into v_head from tidemill.job_queue_entries e
-            where e.queue_id = p_queue_id and e.lane = v_lanes[v_lane_no] and e.priority = v_levels[v_lane_no]
-            order by e.run_at limit 1;
-            if found then
-                update tidemill.queue_lanes l set due_at = v_head, is_ready = v_head <= v_now, look_at = v_head
-                where l.queue_id = p_queue_id and l.lane = v_lanes[v_lane_no] and l.priority = v_levels[v_lane_no];
-            else
-                delete from tidemill.queue_lanes l where l.queue_id = p_queue_id and l.lane = v_lanes[v_lane_no] and l.priority = v_levels[v_lane_no];
-            end if;
-        end loop;
+        -- What the lanes look like after that (an entry that is committed later brings its own news). Those that the round has filled to their limit
+        -- wait for one of these leases to end. By place and key by key, because a join may read all lanes for each of them.
+        v_full := case when v_limited and v_taken = (select sum(w.n) from unnest(v_wants) as w (n)) then array(
+            select v_lanes[i] from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_lefts[i] = v_wants[i] and v_wants[i] > 0)
+            else '{}' end;
+        v_places := array(
+            select o.ctid from generate_subscripts(v_lanes, 1) as i
+            cross join lateral (
+                select r.ctid from tidemill.queue_lanes r
+                where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
+            where v_wants[i] > 0 and v_lanes[i] <> 0);
+        delete from tidemill.queue_lanes l
+        where l.ctid = any(v_places)
+          and (select e.run_at from tidemill.job_queue_entries e
+               where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1) is null;
+        v_is_bare := found;
+        update tidemill.queue_lanes l
+        set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
+            select h.run_at, h.run_at <= v_now and not h.is_full,
+                   case when h.is_full then greatest(h.run_at, v_now + interval '5 seconds' * (0.8 + 0.4 * random())) else h.run_at end,
+                   case when h.is_full then 'concurrency_key' end, case when h.is_full then v_now end
+            from (select coalesce((select e.run_at from tidemill.job_queue_entries e
+                                   where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1), v_now) as run_at,
+                         l.lane = any(v_full) as is_full offset 0) h)
+        where l.ctid = any(v_places);
+        if v_is_bare then  -- partitions that have lost their last lane leave the circle now: there may be no next claim at this queue
+            update tidemill.queue_partitions p set is_ready = false
+            where p.ctid = any(array(
+                select o.ctid from (select distinct n.key from unnest(v_parts) as n (key)) k
+                cross join lateral (
+                    select i.ctid from tidemill.queue_partitions i
+                    where i.queue_id = p_queue_id and i.partition_key = k.key and i.is_ready limit 1) o
+                where k.key <> ''
+                  and (select l.lane from tidemill.queue_lanes l
+                       where l.queue_id = p_queue_id and l.partition_key = k.key and l.is_ready
+                       order by l.priority desc, l.due_at, l.lane limit 1) is null));
+        end if;
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
@@ -813,9 +872,13 @@ language plpgsql as $$
 #variable_conflict use_column
 declare
     v_fault record;
-begin
-    if exists (
+    v_one jsonb;
+    v_is_plain boolean := not exists (
         select 1 from jsonb_array_elements(case jsonb_typeof(jobs) when 'array' then jobs else '[]' end) as e (job)
+        where case jsonb_typeof(e.job) when 'object' then e.job - tidemill.plain_fields() <> '{}' else true end);
+begin
+    if not v_is_plain and exists (
+        select 1 from jsonb_array_elements(jobs) as e (job)
         where case jsonb_typeof(e.job) when 'object' then e.job - tidemill.job_fields() <> '{}' else true end)
     then
         select e.ord - 1 as pos, k.name into v_fault
@@ -826,22 +889,36 @@ begin
         raise exception 'jobs[%].%: no such field', v_fault.pos, left(v_fault.name, 100)
             using errcode = 'TM422', hint = 'fields: ' || array_to_string(tidemill.job_fields(), ', ');
     end if;
-    -- What no CHECK would refuse, looked for in one pass; the text comes from job_faults.
-    if pg_column_size(jobs) > 262144 or jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.headers) || exists (@.unique)
-        || exists (@.concurrency) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000)'
+    -- What no CHECK and no cast would refuse, looked for in one pass; the text comes from job_faults. (A compressed value does not say how large it is.)
+    if pg_column_size(jobs) > 262144 or pg_column_compression(jobs) is not null
+       or jobs @? '$[*] ? (exists (@.headers) || exists (@.run_at) && exists (@.delay_ms) || @.delay_ms < 0 || @.delay_ms > 315360000000
+            || @.job_type.type() != "string" || @.queue.type() != "string" || @.priority.type() == "string" || @.delay_ms.type() == "string"
+            || @.schema_version.type() == "string" || @.max_attempts.type() == "string" || @.timeout_ms.type() == "string"
+            || @.traceparent.type() != "string" || @.traceparent == "" || @.tracestate.type() != "string" || @.tracestate == "")'
+       or (not v_is_plain and jobs @? '$[*] ? (exists (@.retry_policy) || exists (@.tags) || exists (@.unique) || exists (@.concurrency)
+            || @.idempotency_key.type() != "string" || @.partition_key.type() != "string" || @.rate_class.type() != "string"
+            || @.sticky_worker.type() != "string" || @.hold.type() != "boolean" || @.weight.type() == "string" || @.retention_ms.type() == "string"
+            || @.ref.type() != "string" || @.batch_id.type() != "string" || @.on_parent_failure.type() != "string")')
     then
         for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
             raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
         end loop;
     end if;
+    if jsonb_typeof(jobs) = 'array' and jsonb_array_length(jobs) = 1 then
+        v_one := tidemill.admit_one(project_id, jobs -> 0, true)::jsonb;
+        if v_one ->> 3 is not null then
+            perform tidemill.refuse_job(0, v_one ->> 4, v_one ->> 3, v_one ->> 5);
+        end if;
+        "index" := 0; job_id := (v_one ->> 0)::uuid; state := (v_one ->> 1)::tidemill.job_status; deduplicated := (v_one -> 2)::boolean;
+        return next;
+        return;
+    end if;
     return query
     select r."index", r.job_id, r.state, r.deduplicated
-    from tidemill.admit(project_id, jobs, true) r
+    from tidemill.admit_many(project_id, jobs, true, v_is_plain) r
     where case when r.code is null then true else tidemill.refuse_job(r."index", r.field, r.code, r.message) end;
 exception
-    when check_violation or invalid_text_representation or numeric_value_out_of_range or invalid_datetime_format
-        or datetime_field_overflow or not_null_violation or interval_field_overflow or invalid_parameter_value
-        or datatype_mismatch or sqlstate '22023' then
+    when check_violation or not_null_violation or datatype_mismatch or data_exception then -- the last stands for its whole class, 22
     for v_fault in select f.* from tidemill.job_faults(jobs) as f limit 1 loop
         raise exception 'jobs[%].%: %', v_fault.pos, v_fault.field, v_fault.message using errcode = 'TM422';
     end loop;

@@ -88,13 +88,18 @@ begin
     return coalesce(v_ids, '{}');
 end $$;
 
--- Deletes the entries of jobs that were set aside; nobody else can be at them. Locks: entries.
+-- Deletes the entries of jobs that were set aside; nobody else can be at them. One may have stood in front of a lane that waits for what it costs. Locks: entries.
 create function tidemill.drop_entries(p_ids uuid[]) returns void
 language sql volatile
 begin atomic
-    delete from tidemill.job_queue_entries e
-    using tidemill.jobs j
-    where j.id = any(p_ids) and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id;
+    with gone as (
+        delete from tidemill.job_queue_entries e
+        using tidemill.jobs j
+        where j.id = any(p_ids) and e.queue_id = j.queue_id and e.lane = j.lane and e.priority = j.priority and e.run_at = j.run_at and e.job_id = j.id
+        returning e.queue_id, e.lane, e.priority
+    )
+    insert into tidemill.lane_news (queue_id, lane, priority, run_at)
+    select distinct g.queue_id, g.lane, g.priority, statement_timestamp() from gone g where g.lane <> 0;
 end;
 
 -- Jobs that the transaction has just created are born quarantined where their fingerprint is; their states by position.

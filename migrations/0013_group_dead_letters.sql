@@ -13,10 +13,10 @@ return left(btrim(
     regexp_replace(left(message, 1000),
         '(?<!\w)(''[^'']*''|"[^"]*"|`[^`]*`)(?!\w)', '<text>', 'g'),
         '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}', '<uuid>', 'gi'),
-        '\m0x[0-9a-f]+\M|\m(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\M', '<hex>', 'gi'),
+        '\m(?:0[xX][0-9a-fA-F]+|(?=[0-9a-fA-F]{8})(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9])[0-9a-fA-F]+)\M', '<hex>', 'g'),
         '\d+(?:[.,:/_-]\d+)*', '<n>', 'g'),
         '(<(?:text|uuid|hex|n)>)(?:, ?\1)+', '\1, …', 'g'),
-        '\s+', ' ', 'g'),
+        '\s{2,}|[^\S ]', ' ', 'g'),
         '[[:cntrl:]]', '', 'g')), 500);
 
 -- Which kind of error this is: 16 bytes of a hash over class and masked message.

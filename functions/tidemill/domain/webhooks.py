@@ -23,7 +23,7 @@ TEST: Final = "webhook.test"
 EVENTS: Final = (DEAD_LETTER, QUARANTINED, BROKEN_SCHEDULE)
 
 SYSTEM_PROJECT: Final = "00000000-0000-7000-8000-000000000001"
-"""tidemill.system_project() of migration 0019: where the calls' jobs live."""
+"""tidemill.system_project() of migration 0018: where the calls' jobs live."""
 QUEUE: Final = "webhooks"
 JOB_TYPE: Final = "tidemill.webhook"
 LOCAL_STAGE: Final = "local"

@@ -1,4 +1,4 @@
--- Claim from one gated queue, through every gate (migration 0017, tidemill.claim_gated). Parameters: queue_id, worker_id uuid; limit integer;
+-- Claim from one gated queue, through every gate (migration 0008, tidemill.claim_gated). Parameters: queue_id, worker_id uuid; limit integer;
 --   job_types text[] or null; lease_ms bigint or null; start boolean; now timestamptz or null.
 -- (The jobs are read by a lateral limit 1: an index look-up per row, whatever the planner expects of the function.)
 -- Rows: the columns of claim.sql; one with job_id null if another claim is at the queue; job_type null where the job was committed after this
