@@ -2,28 +2,6 @@
 -- of its statements than on its two rows: a select of one value is read and planned in less than half the time of one that takes columns from a
 -- function, and a plain job asks all that concerns its queue in one look. Many plain jobs are stored by a smaller statement than others.
 
--- Rings up to four of the workers that sleep on a queue, and no longer counts them as asleep.
-create function tidemill.ring_sleepers(p_queue_id uuid) returns void
-language plpgsql as $$
-declare
-    v_rung uuid[];
-begin
-    if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
-        with rung as (
-            delete from tidemill.queue_sleepers s
-            where (s.queue_id, s.worker_id) in (
-                select w.queue_id, w.worker_id from tidemill.queue_sleepers w where w.queue_id = p_queue_id limit 4 for update skip locked)
-            returning s.worker_id
-        )
-        select array_agg(r.worker_id) into v_rung from rung r;
-    else
-        -- Under an older snapshot (an application's REPEATABLE READ) a sleeper that woke meanwhile cannot be deleted without a
-        -- serialization failure; it is rung all the same.
-        v_rung := array(select w.worker_id from tidemill.queue_sleepers w where w.queue_id = p_queue_id limit 4);
-    end if;
-    perform pg_notify('tidemill_' || replace(r.id::text, '-', ''), '') from unnest(v_rung) as r (id);
-end $$;
-
 -- Creates one job, as admit does with an array of one. Answers a JSON array: job_id, state, deduplicated, code, field, message, the last three null
 -- where nothing is wrong. A plain job is stored here, with the same columns as in enqueue_results; whatever needs more (a field of its own, a
 -- queue that is not there or is bounded, a limit of its type, a quarantine in the project) is left to admit.
@@ -70,7 +48,7 @@ begin
         insert into tidemill.queue_levels (queue_id, priority) values (v_queue_id, v_priority);
     end if;
     if v_run_at <= v_now and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = v_queue_id) then
-        perform tidemill.ring_sleepers(v_queue_id);
+        perform tidemill.ring_sleepers(array[v_queue_id]);
     end if;
     return '["' || v_id || case when v_run_at > v_now then '","scheduled"' else '","queued"' end || ',false,null,null,null]';
 end $$;
@@ -149,10 +127,10 @@ begin
         where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
     end if;
     if exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_queue_ids)) then
-        perform tidemill.ring_sleepers(d.queue_id)
-        from (select distinct j.queue_id
-              from unnest(v_ids) as b (id)
-              cross join lateral (select j.queue_id from tidemill.jobs j where j.id = b.id and j.run_at <= v_now limit 1) j) d;
+        perform tidemill.ring_sleepers(array(
+            select distinct j.queue_id
+            from unnest(v_ids) as b (id)
+            cross join lateral (select j.queue_id from tidemill.jobs j where j.id = b.id and j.run_at <= v_now limit 1) j));
     end if;
 end $$;
 

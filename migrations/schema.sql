@@ -378,10 +378,10 @@ begin
         where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
     end if;
     if exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_queue_ids)) then
-        perform tidemill.ring_sleepers(d.queue_id)
-        from (select distinct j.queue_id
-              from unnest(v_ids) as b (id)
-              cross join lateral (select j.queue_id from tidemill.jobs j where j.id = b.id and j.run_at <= v_now limit 1) j) d;
+        perform tidemill.ring_sleepers(array(
+            select distinct j.queue_id
+            from unnest(v_ids) as b (id)
+            cross join lateral (select j.queue_id from tidemill.jobs j where j.id = b.id and j.run_at <= v_now limit 1) j));
     end if;
 end $$;
 
@@ -429,7 +429,7 @@ begin
         insert into tidemill.queue_levels (queue_id, priority) values (v_queue_id, v_priority);
     end if;
     if v_run_at <= v_now and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = v_queue_id) then
-        perform tidemill.ring_sleepers(v_queue_id);
+        perform tidemill.ring_sleepers(array[v_queue_id]);
     end if;
     return '["' || v_id || case when v_run_at > v_now then '","scheduled"' else '","queued"' end || ',false,null,null,null]';
 end $$;
@@ -1254,10 +1254,7 @@ declare
     v_born uuid[];           -- the created ones in order, with their states
     v_states tidemill.job_status[];
     v_due uuid[];            -- queues that got a job that is due
-    v_rung uuid[];           -- workers asleep on them
     v_limited text[];        -- job types with a standing limit
-    v_job jsonb;             -- the only job of the call, if it asks for nothing out of the ordinary
-    v_run_at timestamptz;
 begin
     if jsonb_typeof(p_jobs) is distinct from 'array' then
         raise exception 'jobs must be a JSON array, not %', coalesce(jsonb_typeof(p_jobs), 'null') using errcode = 'TM422';
@@ -1268,160 +1265,125 @@ begin
     end if;
     if jsonb_array_length(p_jobs) = 1 then
         v_ids := array[tidemill.uuid7(v_ticks, v_salt)];  -- no query, which would be planned anew in every call
-        if jsonb_typeof(p_jobs -> 0) = 'object' and (p_jobs -> 0) - tidemill.plain_fields() = '{}' then
-            v_job := p_jobs -> 0;
-        end if;
     else
         v_ids := array(select tidemill.uuid7(v_ticks + i, v_salt) from generate_series(0, jsonb_array_length(p_jobs) - 1) as i);
     end if;
 
-    -- One plain job, as most calls bring it: the same columns as below by two statements that are small, because the start of a
-    -- statement takes longer than its one row. A queue that is not there and a limit by job type are left to what follows.
-    if v_job is not null then
-        select array[q.id], not exists (select 1 from tidemill.queue_levels l where l.queue_id = q.id and l.priority = coalesce((v_job ->> 'priority')::smallint, 0::smallint))
-        into v_queue_ids, v_is_new_level
-        from tidemill.queues q
-        where q.project_id = p_project_id and q.name = coalesce(v_job ->> 'queue', 'default') and not q.is_closed
-          and not exists (select 1 from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type = v_job ->> 'job_type');
-        if not found then
-            v_job := null;
-        end if;
+    v_limited := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type is not null);
+    select array_agg(n.name), array_agg(q.id),
+           bool_or(not exists (select 1 from tidemill.queue_levels l where l.queue_id = q.id and l.priority = n.level))
+    into v_queues, v_queue_ids, v_is_new_level
+    from (select distinct coalesce(r.queue, 'default') as name, coalesce(r.priority, 0::smallint) as level
+          from jsonb_to_recordset(p_jobs) as r (queue text, priority smallint)) n
+    left join lateral (
+        select q.id from tidemill.queues q where q.project_id = p_project_id and q.name = n.name and not q.is_closed limit 1) q on true;
+    if p_jobs @? '$[*].retry_policy ? (@.type() == "string")' then
+        select array_agg(n.name), array_agg(p.id) into v_policies, v_policy_ids
+        from (select distinct r.retry_policy #>> '{}' as name from jsonb_to_recordset(p_jobs) as r (retry_policy jsonb)
+              where jsonb_typeof(r.retry_policy) = 'string') n
+        left join lateral (select p.id from tidemill.retry_policies p where p.project_id = p_project_id and p.name = n.name limit 1) p on true;
     end if;
-    if v_job is not null then
-        v_run_at := greatest(v_now, case when v_job ->> 'run_at' is not null then tidemill.instant(v_job ->> 'run_at')
-                                         when v_job ->> 'delay_ms' is not null then v_now + make_interval(secs => (v_job ->> 'delay_ms')::bigint / 1000.0) end);
-        insert into tidemill.jobs (
-            id, project_id, queue_id, job_type, payload, schema_version, priority, phase, run_at, max_attempts_override, timeout_ms, headers,
-            principal_id, correlation_id, traceparent, tracestate, trace_id, created_at, updated_at)
-        values (
-            v_ids[1], p_project_id, v_queue_ids[1], v_job ->> 'job_type', coalesce(v_job -> 'payload', '{}'), (v_job ->> 'schema_version')::integer,
-            coalesce((v_job ->> 'priority')::smallint, 0::smallint), 'moving', v_run_at, (v_job ->> 'max_attempts')::integer,
-            (v_job ->> 'timeout_ms')::bigint, nullif(v_job -> 'headers', 'null'),
-            left(coalesce(v_job -> 'payload' ->> 'principal_id', v_job -> 'payload' ->> 'principal', v_job -> 'payload' ->> 'user_id'), 255),
-            left(coalesce(v_job -> 'payload' ->> 'correlation_id', v_job -> 'payload' ->> 'request_id'), 255),
-            v_job ->> 'traceparent', v_job ->> 'tracestate', substr(v_job ->> 'traceparent', 4, 32), v_now, v_now);
-        insert into tidemill.job_queue_entries (queue_id, priority, run_at, job_id)
-        values (v_queue_ids[1], coalesce((v_job ->> 'priority')::smallint, 0::smallint), v_run_at, v_ids[1]);
-        v_born := v_ids;
-        v_states := array[case when v_run_at > v_now then 'scheduled' else 'queued' end::tidemill.job_status];
-        v_due := case when v_run_at <= v_now then v_queue_ids end;
-    else
-        v_limited := array(select c.job_type from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type is not null);
-        select array_agg(n.name), array_agg(q.id),
-               bool_or(not exists (select 1 from tidemill.queue_levels l where l.queue_id = q.id and l.priority = n.level))
-        into v_queues, v_queue_ids, v_is_new_level
-        from (select distinct coalesce(r.queue, 'default') as name, coalesce(r.priority, 0::smallint) as level
-              from jsonb_to_recordset(p_jobs) as r (queue text, priority smallint)) n
-        left join lateral (
-            select q.id from tidemill.queues q where q.project_id = p_project_id and q.name = n.name and not q.is_closed limit 1) q on true;
-        if p_jobs @? '$[*].retry_policy ? (@.type() == "string")' then
-            select array_agg(n.name), array_agg(p.id) into v_policies, v_policy_ids
-            from (select distinct r.retry_policy #>> '{}' as name from jsonb_to_recordset(p_jobs) as r (retry_policy jsonb)
-                  where jsonb_typeof(r.retry_policy) = 'string') n
-            left join lateral (select p.id from tidemill.retry_policies p where p.project_id = p_project_id and p.name = n.name limit 1) p on true;
-        end if;
-        if array_position(v_queue_ids, null) is not null or array_position(v_policy_ids, null) is not null then
-            v_unfit := tidemill.unfit_jobs(p_project_id, p_jobs);
-        end if;
+    if array_position(v_queue_ids, null) is not null or array_position(v_policy_ids, null) is not null then
+        v_unfit := tidemill.unfit_jobs(p_project_id, p_jobs);
+    end if;
 
-        if p_jobs @? '$[*] ? (exists (@.idempotency_key) || exists (@.unique))' then
-            select t.twins, t.conflicts into v_twins, v_conflicts
-            from tidemill.take_holds(p_project_id, p_jobs, v_ids, v_unfit, v_now) as t;
-            v_known := array(
-                select case when s.run_at is null or s.status not in ('scheduled', 'queued') then s.status when s.run_at > v_now then 'scheduled' else 'queued' end
-                from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
-        end if;
-        if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
-            v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins, v_unfit || v_conflicts);
-            v_pending := v_family.pending;
-            v_fates := v_family.fates;
-            v_strangers := v_family.faults;
-        end if;
-        if v_unfit <> '{}' or v_conflicts <> '{}' or v_strangers is not null then
-            select r.fields, r.messages into v_fields, v_messages
-            from tidemill.job_refusals(p_project_id, p_jobs, v_ids, v_twins, v_conflicts, v_strangers) as r
-            where array_remove(r.fields, null) <> '{}';
-        end if;
+    if p_jobs @? '$[*] ? (exists (@.idempotency_key) || exists (@.unique))' then
+        select t.twins, t.conflicts into v_twins, v_conflicts
+        from tidemill.take_holds(p_project_id, p_jobs, v_ids, v_unfit, v_now) as t;
+        v_known := array(
+            select case when s.run_at is null or s.status not in ('scheduled', 'queued') then s.status when s.run_at > v_now then 'scheduled' else 'queued' end
+            from unnest(v_twins) with ordinality as t (id, ord) left join tidemill.job_states s on s.id = t.id order by t.ord);
+    end if;
+    if p_jobs @? '$[*] ? (exists (@.depends_on) || exists (@.batch_id))' then
+        v_family := tidemill.take_family(p_project_id, p_jobs, v_ids, v_twins, v_unfit || v_conflicts);
+        v_pending := v_family.pending;
+        v_fates := v_family.fates;
+        v_strangers := v_family.faults;
+    end if;
+    if v_unfit <> '{}' or v_conflicts <> '{}' or v_strangers is not null then
+        select r.fields, r.messages into v_fields, v_messages
+        from tidemill.job_refusals(p_project_id, p_jobs, v_ids, v_twins, v_conflicts, v_strangers) as r
+        where array_remove(r.fields, null) <> '{}';
+    end if;
 
-        if v_fields is null or not p_atomic then
-            with born as (
-                insert into tidemill.jobs as j (
-                    id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
-                    unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
-                    concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, lane, headers, tags,
-                    principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
-                    batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until, scheduled_job_id, scheduled_for)
-                select v_ids[r.ord], p_project_id, v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))],
-                       r.job_type, u.body, r.schema_version, coalesce(r.priority, 0::smallint),
-                       case when v_fates[r.ord] = 'cancel' then 'cancelled'
-                            when r.hold or v_fates[r.ord] = 'hold' or v_pending[r.ord] > 0 then 'waiting'
-                            else 'moving' end::tidemill.job_phase,
-                       coalesce(r.hold, false) or v_fates[r.ord] is not distinct from 'hold',
-                       greatest(v_now, case when r.run_at is not null then tidemill.instant(r.run_at)
-                                            when r.delay_ms is not null then v_now + make_interval(secs => r.delay_ms / 1000.0) end),
-                       r.idempotency_key,
-                       case when u.hold_window is not null then tidemill.unique_key(r.job_type, u.body, r."unique" -> 'by') end,
-                       u.hold_window,
-                       case when u.hold_window = 'ttl' then v_now + make_interval(secs => (r."unique" ->> 'ttl_ms')::double precision / 1000) end,
-                       case when jsonb_typeof(r.retry_policy) = 'string' then v_policy_ids[array_position(v_policies, r.retry_policy #>> '{}')] end,
-                       case when jsonb_typeof(r.retry_policy) = 'object' then r.retry_policy end, r.max_attempts, r.timeout_ms,
-                       case when jsonb_typeof(r.concurrency) = 'object'
-                            then coalesce(r.concurrency ->> 'key', r.payload ->> (r.concurrency ->> 'by')) end,
-                       case when jsonb_typeof(r.concurrency) = 'object' then (r.concurrency ->> 'limit')::integer end,
-                       r.partition_key, coalesce(r.weight, 1), r.rate_class, r.sticky_worker,
-                       case when r.concurrency is null and r.partition_key is null and r.rate_class is null and r.sticky_worker is null
-                                 and not (r.job_type = any(v_limited)) then 0
-                            else tidemill.lane_of(r.job_type, case when jsonb_typeof(r.concurrency) = 'object' then (r.concurrency ->> 'limit')::integer end,
-                                case when jsonb_typeof(r.concurrency) = 'object'
-                                     then coalesce(r.concurrency ->> 'key', r.payload ->> (r.concurrency ->> 'by')) end,
-                                r.partition_key, r.rate_class, r.sticky_worker) end,
-                       r.headers,
-                       case when cardinality(r.tags) > 0 then r.tags end,
-                       left(coalesce(r.payload ->> 'principal_id', r.payload ->> 'principal', r.payload ->> 'user_id'), 255),
-                       left(coalesce(r.payload ->> 'correlation_id', r.payload ->> 'request_id'), 255),
-                       r.traceparent, r.tracestate, substr(r.traceparent, 4, 32), r.retention_ms,
-                       v_now + make_interval(secs => (r.ord - 1) / 4096000.0), v_now,
-                       r.batch_id, r.on_parent_failure, coalesce(v_pending[r.ord], 0),
-                       case when v_fates[r.ord] = 'cancel' then 'parent_failed' end, case when v_fates[r.ord] = 'cancel' then v_now end,
-                       case when v_fates[r.ord] = 'cancel' then v_now + make_interval(secs => coalesce(r.retention_ms, (
-                           select q.retention_cancelled_ms from tidemill.queues q
-                           where q.id = v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))])) / 1000.0) end,
-                       r.scheduled_job_id, r.scheduled_for
-                from rows from (jsonb_to_recordset(p_jobs) as (
-                    job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
-                    hold boolean, idempotency_key text, "unique" jsonb, concurrency jsonb, retry_policy jsonb, max_attempts integer,
-                    timeout_ms bigint, partition_key text, weight integer, rate_class text, sticky_worker text, tags text[],
-                    headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid,
-                    scheduled_job_id uuid, scheduled_for timestamptz
-                )) with ordinality as r (
-                    job_type, queue, payload, schema_version, priority, run_at, delay_ms,
-                    hold, idempotency_key, "unique", concurrency, retry_policy, max_attempts,
-                    timeout_ms, partition_key, weight, rate_class, sticky_worker, tags,
-                    headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, scheduled_job_id, scheduled_for, ord)
-                cross join lateral (
-                    select case when jsonb_typeof(r."unique") = 'object'
-                                then coalesce(r."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window,
-                           -- a record cannot tell a payload of null from none
-                           coalesce(r.payload, case when p_jobs -> (r.ord - 1)::integer ? 'payload' then 'null'::jsonb else '{}' end) as body) u
-                -- a case, because the planner takes a bare `is null` for one row in two hundred
-                where case when v_fields[r.ord] is null then v_twins[r.ord] is null else false end
-                returning j.id, j.queue_id, j.lane, j.priority, j.run_at, j.phase, tidemill.job_traits(j) as traits, j.weight
-            ), entered as (
-                insert into tidemill.job_queue_entries (queue_id, lane, priority, run_at, job_id, traits, weight)
-                select b.queue_id, b.lane, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1)
-                from born b where b.phase = 'moving'
-            ), news as (
-                insert into tidemill.lane_news (queue_id, job_id, run_at)
-                select distinct on (b.queue_id, b.lane, b.priority) b.queue_id, b.id, b.run_at
-                from born b where b.lane <> 0 and b.phase = 'moving'
-                order by b.queue_id, b.lane, b.priority, b.run_at
-            )
-            select array_agg(b.id order by b.id), array_agg(case b.phase when 'cancelled' then 'cancelled' when 'waiting' then 'pending'
-                       when 'moving' then case when b.run_at > v_now then 'scheduled' else 'queued' end end::tidemill.job_status order by b.id),
-                   array_agg(distinct b.queue_id) filter (where b.phase = 'moving' and b.run_at <= v_now)
-            into v_born, v_states, v_due
-            from born b;
-        end if;
+    if v_fields is null or not p_atomic then
+        with born as (
+            insert into tidemill.jobs as j (
+                id, project_id, queue_id, job_type, payload, schema_version, priority, phase, is_held, run_at, idempotency_key,
+                unique_key, unique_window, unique_until, retry_policy_id, retry_policy, max_attempts_override, timeout_ms,
+                concurrency_key, concurrency_limit, partition_key, weight, rate_class, sticky_worker, lane, headers, tags,
+                principal_id, correlation_id, traceparent, tracestate, trace_id, retention_ms, created_at, updated_at,
+                batch_id, on_parent_failure, pending_parents, final_reason, finalized_at, retention_until, scheduled_job_id, scheduled_for)
+            select v_ids[r.ord], p_project_id, v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))],
+                   r.job_type, u.body, r.schema_version, coalesce(r.priority, 0::smallint),
+                   case when v_fates[r.ord] = 'cancel' then 'cancelled'
+                        when r.hold or v_fates[r.ord] = 'hold' or v_pending[r.ord] > 0 then 'waiting'
+                        else 'moving' end::tidemill.job_phase,
+                   coalesce(r.hold, false) or v_fates[r.ord] is not distinct from 'hold',
+                   greatest(v_now, case when r.run_at is not null then tidemill.instant(r.run_at)
+                                        when r.delay_ms is not null then v_now + make_interval(secs => r.delay_ms / 1000.0) end),
+                   r.idempotency_key,
+                   case when u.hold_window is not null then tidemill.unique_key(r.job_type, u.body, r."unique" -> 'by') end,
+                   u.hold_window,
+                   case when u.hold_window = 'ttl' then v_now + make_interval(secs => (r."unique" ->> 'ttl_ms')::double precision / 1000) end,
+                   case when jsonb_typeof(r.retry_policy) = 'string' then v_policy_ids[array_position(v_policies, r.retry_policy #>> '{}')] end,
+                   case when jsonb_typeof(r.retry_policy) = 'object' then r.retry_policy end, r.max_attempts, r.timeout_ms,
+                   case when jsonb_typeof(r.concurrency) = 'object'
+                        then coalesce(r.concurrency ->> 'key', r.payload ->> (r.concurrency ->> 'by')) end,
+                   case when jsonb_typeof(r.concurrency) = 'object' then (r.concurrency ->> 'limit')::integer end,
+                   r.partition_key, coalesce(r.weight, 1), r.rate_class, r.sticky_worker,
+                   case when r.concurrency is null and r.partition_key is null and r.rate_class is null and r.sticky_worker is null
+                             and not (r.job_type = any(v_limited)) then 0
+                        else tidemill.lane_of(r.job_type, case when jsonb_typeof(r.concurrency) = 'object' then (r.concurrency ->> 'limit')::integer end,
+                            case when jsonb_typeof(r.concurrency) = 'object'
+                                 then coalesce(r.concurrency ->> 'key', r.payload ->> (r.concurrency ->> 'by')) end,
+                            r.partition_key, r.rate_class, r.sticky_worker) end,
+                   r.headers,
+                   case when cardinality(r.tags) > 0 then r.tags end,
+                   left(coalesce(r.payload ->> 'principal_id', r.payload ->> 'principal', r.payload ->> 'user_id'), 255),
+                   left(coalesce(r.payload ->> 'correlation_id', r.payload ->> 'request_id'), 255),
+                   r.traceparent, r.tracestate, substr(r.traceparent, 4, 32), r.retention_ms,
+                   v_now + make_interval(secs => (r.ord - 1) / 4096000.0), v_now,
+                   r.batch_id, r.on_parent_failure, coalesce(v_pending[r.ord], 0),
+                   case when v_fates[r.ord] = 'cancel' then 'parent_failed' end, case when v_fates[r.ord] = 'cancel' then v_now end,
+                   case when v_fates[r.ord] = 'cancel' then v_now + make_interval(secs => coalesce(r.retention_ms, (
+                       select q.retention_cancelled_ms from tidemill.queues q
+                       where q.id = v_queue_ids[array_position(v_queues, coalesce(r.queue, 'default'))])) / 1000.0) end,
+                   r.scheduled_job_id, r.scheduled_for
+            from rows from (jsonb_to_recordset(p_jobs) as (
+                job_type text, queue text, payload jsonb, schema_version integer, priority smallint, run_at text, delay_ms bigint,
+                hold boolean, idempotency_key text, "unique" jsonb, concurrency jsonb, retry_policy jsonb, max_attempts integer,
+                timeout_ms bigint, partition_key text, weight integer, rate_class text, sticky_worker text, tags text[],
+                headers jsonb, traceparent text, tracestate text, retention_ms bigint, on_parent_failure tidemill.parent_failure_rule, batch_id uuid,
+                scheduled_job_id uuid, scheduled_for timestamptz
+            )) with ordinality as r (
+                job_type, queue, payload, schema_version, priority, run_at, delay_ms,
+                hold, idempotency_key, "unique", concurrency, retry_policy, max_attempts,
+                timeout_ms, partition_key, weight, rate_class, sticky_worker, tags,
+                headers, traceparent, tracestate, retention_ms, on_parent_failure, batch_id, scheduled_job_id, scheduled_for, ord)
+            cross join lateral (
+                select case when jsonb_typeof(r."unique") = 'object'
+                            then coalesce(r."unique" ->> 'window', 'running') end::tidemill.unique_window as hold_window,
+                       -- a record cannot tell a payload of null from none
+                       coalesce(r.payload, case when p_jobs -> (r.ord - 1)::integer ? 'payload' then 'null'::jsonb else '{}' end) as body) u
+            -- a case, because the planner takes a bare `is null` for one row in two hundred
+            where case when v_fields[r.ord] is null then v_twins[r.ord] is null else false end
+            returning j.id, j.queue_id, j.lane, j.priority, j.run_at, j.phase, tidemill.job_traits(j) as traits, j.weight
+        ), entered as (
+            insert into tidemill.job_queue_entries (queue_id, lane, priority, run_at, job_id, traits, weight)
+            select b.queue_id, b.lane, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1)
+            from born b where b.phase = 'moving'
+        ), news as (
+            insert into tidemill.lane_news (queue_id, job_id, run_at)
+            select distinct on (b.queue_id, b.lane, b.priority) b.queue_id, b.id, b.run_at
+            from born b where b.lane <> 0 and b.phase = 'moving'
+            order by b.queue_id, b.lane, b.priority, b.run_at
+        )
+        select array_agg(b.id order by b.id), array_agg(case b.phase when 'cancelled' then 'cancelled' when 'waiting' then 'pending'
+                   when 'moving' then case when b.run_at > v_now then 'scheduled' else 'queued' end end::tidemill.job_status order by b.id),
+               array_agg(distinct b.queue_id) filter (where b.phase = 'moving' and b.run_at <= v_now)
+        into v_born, v_states, v_due
+        from born b;
     end if;
 
     if v_born is not null and exists (select 1 from tidemill.quarantine x where x.project_id = p_project_id and x.is_quarantined) then
@@ -1435,21 +1397,7 @@ begin
         where not exists (select 1 from tidemill.queue_levels l where l.queue_id = j.queue_id and l.priority = j.priority);
     end if;
     if v_due is not null and exists (select 1 from tidemill.queue_sleepers s where s.queue_id = any(v_due)) then
-        if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
-            with rung as (
-                delete from tidemill.queue_sleepers s
-                where (s.queue_id, s.worker_id) in (
-                    select w.queue_id, w.worker_id from tidemill.queue_sleepers w
-                    where w.queue_id = any(v_due) limit 4 for update skip locked)
-                returning s.worker_id
-            )
-            select array_agg(r.worker_id) into v_rung from rung r;
-        else
-            -- Under an older snapshot (an application's REPEATABLE READ) a sleeper that woke meanwhile cannot be deleted without a
-            -- serialization failure; it is rung all the same.
-            v_rung := array(select w.worker_id from tidemill.queue_sleepers w where w.queue_id = any(v_due) limit 4);
-        end if;
-        perform pg_notify('tidemill_' || replace(r.id::text, '-', ''), '') from unnest(v_rung) as r (id);
+        perform tidemill.ring_sleepers(v_due);
     end if;
     if v_twins is not null and not p_atomic then
         delete from tidemill.unique_holds h
@@ -1459,10 +1407,7 @@ begin
         perform tidemill.join_family(v_family.edge_children, v_family.edge_parents, v_family.edge_settled, v_ids, v_now);
     end if;
 
-    if v_job is not null then
-        "index" := 0; job_id := v_ids[1]; state := v_states[1]; deduplicated := false;
-        return next;
-    elsif v_twins is null and v_fields is null then
+    if v_twins is null and v_fields is null then
         return query select (u.ord - 1)::integer, u.id, u.state, false, null::text, null::text, null::text
         from unnest(v_ids, v_states) with ordinality as u (id, state, ord);
     else
@@ -2099,7 +2044,7 @@ CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer
     FROM entered e;
 END;
 
-CREATE FUNCTION tidemill.ring_sleepers(p_queue_id uuid) RETURNS void
+CREATE FUNCTION tidemill.ring_sleepers(p_queue_ids uuid[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 declare
@@ -2109,14 +2054,14 @@ begin
         with rung as (
             delete from tidemill.queue_sleepers s
             where (s.queue_id, s.worker_id) in (
-                select w.queue_id, w.worker_id from tidemill.queue_sleepers w where w.queue_id = p_queue_id limit 4 for update skip locked)
+                select w.queue_id, w.worker_id from tidemill.queue_sleepers w where w.queue_id = any(p_queue_ids) limit 4 for update skip locked)
             returning s.worker_id
         )
         select array_agg(r.worker_id) into v_rung from rung r;
     else
         -- Under an older snapshot (an application's REPEATABLE READ) a sleeper that woke meanwhile cannot be deleted without a
         -- serialization failure; it is rung all the same.
-        v_rung := array(select w.worker_id from tidemill.queue_sleepers w where w.queue_id = p_queue_id limit 4);
+        v_rung := array(select w.worker_id from tidemill.queue_sleepers w where w.queue_id = any(p_queue_ids) limit 4);
     end if;
     perform pg_notify('tidemill_' || replace(r.id::text, '-', ''), '') from unnest(v_rung) as r (id);
 end $$;

@@ -1,6 +1,5 @@
 """Which errors are one kind: what differs from job to job is masked, what tells kinds apart stays."""
 
-
 import pytest
 from psycopg import Connection
 
