@@ -37,15 +37,15 @@ def refused(reply: Reply, *loc: Any) -> str:
 
 
 def test_a_job_shows_its_parents_and_children(gateway: Gateway) -> None:
-    parent = gateway.enqueue()
-    child = gateway.enqueue(depends_on=[parent.upper(), parent], on_parent_failure="run")
+    parent = gateway.enqueue(job_type="reap.wheat")
+    child = gateway.enqueue(job_type="bake.bread", depends_on=[parent.upper(), parent], on_parent_failure="run")
     shown = gateway.get(f"/v1/jobs/{child}").json
     assert (shown["state"], shown["pending_parents"], shown["on_parent_failure"]) == ("pending", 1, "run")
-    assert (shown["parents"], shown["children"]) == ([{"id": parent, "state": "queued"}], [])
-    assert gateway.get(f"/v1/jobs/{parent}").json["children"] == [{"id": child, "state": "pending"}]
+    assert (shown["parents"], shown["children"]) == ([{"id": parent, "state": "queued", "job_type": "reap.wheat"}], [])
+    assert gateway.get(f"/v1/jobs/{parent}").json["children"] == [{"id": child, "state": "pending", "job_type": "bake.bread"}]
     done(gateway, parent)
     gateway.request("DELETE", f"/v1/jobs/{parent}")
-    assert gateway.get(f"/v1/jobs/{child}").json["parents"] == [{"id": parent, "state": None}]
+    assert gateway.get(f"/v1/jobs/{child}").json["parents"] == [{"id": parent, "state": None, "job_type": None}]
 
 
 def test_refs_tie_the_jobs_of_one_call_together(gateway: Gateway) -> None:

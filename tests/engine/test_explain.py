@@ -95,6 +95,10 @@ def test_paused_queue_and_absent_workers_are_both_told(mill: Mill) -> None:
     job = mill.new()
     mill.conn.execute("update tidemill.queues set is_paused = true")
     assert reasons(mill, job) == ["queue_paused", "no_live_worker"]
+    mill.conn.execute("set time zone 'Asia/Kolkata'")
+    absent = why(mill, job).blocked_by[-1]
+    assert absent.since is not None
+    assert absent.detail.endswith(f"seen at {absent.since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"), "whatever the session's zone is"
 
 
 def test_job_of_another_project_is_not_found(mill: Mill) -> None:

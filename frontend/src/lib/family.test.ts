@@ -3,8 +3,8 @@ import { test } from "node:test";
 
 import { layout, NODE } from "./family.ts";
 
-const self = { id: "me", state: "pending" };
-const kin = (n: number, state = "completed") => Array.from({ length: n }, (_, index) => ({ id: `${state}${index}`, state }));
+const self = { id: "me", state: "pending", job_type: "a" };
+const kin = (n: number, state = "completed") => Array.from({ length: n }, (_, index) => ({ id: `${state}${index}`, state, job_type: "b" }));
 const of = (drawn: ReturnType<typeof layout>, side: string) => drawn.nodes.filter((node) => node.side === side);
 
 test("parents stand above, children below, and each is joined to the job", () => {

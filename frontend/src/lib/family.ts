@@ -3,6 +3,7 @@
 export interface Kin {
   id: string;
   state: string | null;
+  job_type: string | null;
 }
 
 export interface Node extends Kin {
@@ -25,7 +26,7 @@ export interface Layout {
   left: { parents: number; children: number };
 }
 
-export const NODE = { width: 142, height: 44 } as const;
+export const NODE = { width: 156, height: 60 } as const;
 const GAP = 12;
 const BETWEEN = 40;
 const ROWS = 3;

@@ -1,5 +1,7 @@
 /** The filters of the list of jobs: their names are the API's, so that the page's own link says what was asked. */
 
+import { OVER } from "./over.ts";
+
 export const STATES = ["pending", "scheduled", "queued", "claimed", "running", "retrying", "completed", "cancelled", "dead_letter", "quarantined"] as const;
 
 /** One text field each, beside state and search. */
@@ -14,11 +16,12 @@ const MANY = new Set(["state", "tag", "any_tag"]);
 
 /**
  * What of a link's query the API is asked: each name once but for those that may repeat. A name that the API does not know is
- * asked as well, and refused there: leaving it out would ask for more than the link says, and a plan would touch it.
+ * asked as well, and refused there: leaving it out would ask for more than the link says, and a plan would touch it. What is open
+ * over the list (`open`, `on`) is no filter.
  */
 export function asked(query: URLSearchParams): URLSearchParams {
   const search = new URLSearchParams();
-  for (const [name, value] of query) if (value && (MANY.has(name) || !search.has(name))) search.append(name, value);
+  for (const [name, value] of query) if (value && !OVER.has(name) && (MANY.has(name) || !search.has(name))) search.append(name, value);
   return search;
 }
 

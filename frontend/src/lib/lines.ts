@@ -3,7 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { api, type Failure } from "../api/http.ts";
-import type { Listed, LogLine } from "../api/types.ts";
+import type { LogLine } from "../api/jobs.ts";
+import type { Listed } from "../api/listed.ts";
 import { isStill, onChange } from "./live.ts";
 
 /** The API keeps so many. */

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { api, type Failure, Problem } from "../api/http.ts";
-import type { Operation } from "../api/types.ts";
+import type { Operation } from "../api/operations.ts";
 
 export const RUNNING: ReadonlySet<string> = new Set(["applying", "undoing"]);
 const AGAIN_MS = 700;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { Overview, QueueBacklog } from "../api/stats.ts";
-import type { Worker } from "../api/types.ts";
+import type { Worker } from "../api/workers.ts";
 import { findings } from "./verdict.ts";
 
 const n = (count: number) => ({ count, approximate: false });

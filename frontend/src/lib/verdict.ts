@@ -1,7 +1,7 @@
 /** Is something wrong? What the figures of the overview mean, the worst first, each with the place that it leads to. */
 
 import type { Overview } from "../api/stats.ts";
-import type { Worker } from "../api/types.ts";
+import type { Worker } from "../api/workers.ts";
 import { count, duration, number, plural } from "./format.ts";
 
 export interface Finding {

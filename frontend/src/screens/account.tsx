@@ -1,12 +1,12 @@
 /** Who one is, what one may do where, and one's own password. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 
 import { api } from "../api/http.ts";
 import { type Me, signOut } from "../api/session.ts";
 import type { Body, Input } from "../lib/forms.ts";
 import { useResource } from "../lib/live.ts";
+import { useOver } from "../lib/over.ts";
 import { fragment } from "../lib/route.ts";
 import { Button, Card, Facts, Id } from "../ui/basic.tsx";
 import { FormDialog } from "../ui/form.tsx";
@@ -28,10 +28,10 @@ export function Account(): JSX.Element {
 }
 
 function Detail({ me }: { me: Seen }): JSX.Element {
-  const [changing, setChanging] = useState(false);
+  const changing = useOver("password");
   return (
     <>
-      <Card title={me.user ? "You" : "An API key"} aside={me.user && <Button onClick={() => setChanging(true)}>Change the password</Button>}>
+      <Card title={me.user ? "You" : "An API key"} aside={me.user && <Button onClick={() => changing.open()}>Change the password</Button>}>
         <Facts
           of={[
             ["E-mail", me.user?.email],
@@ -55,7 +55,7 @@ function Detail({ me }: { me: Seen }): JSX.Element {
           </ul>
         </Card>
       )}
-      {changing && <Password onClose={() => setChanging(false)} />}
+      {changing.isOpen && me.user && <Password onClose={changing.close} />}
     </>
   );
 } // prettier-ignore

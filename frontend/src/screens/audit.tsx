@@ -4,8 +4,10 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { useMe } from "../api/session.ts";
-import type { Note } from "../api/types.ts";
+import type { Note } from "../api/access.ts";
+import { useAll } from "../lib/all.ts";
 import { shortId } from "../lib/format.ts";
+import { useOver } from "../lib/over.ts";
 import { queryOf, setQuery } from "../lib/route.ts";
 import { Button, Field, Time } from "../ui/basic.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -16,15 +18,17 @@ import type { Column } from "../ui/table.tsx";
 const FILTERS = ["action", "target_kind", "target_id", "actor_id"] as const;
 
 export function Audit({ query }: { query: URLSearchParams }): JSX.Element {
-  const [shown, setShown] = useState<Note>();
+  const change = useOver("change");
+  const [known, setKnown] = useState<Note>();
   const owned = useMe()?.organizations.filter((one) => one.role === "owner") ?? [];
   const of = owned.find((one) => one.id === query.get("of"))?.id;
+  const path = of ? `/v1/organizations/${of}/audit` : "/v1/audit";
   const columns: Column<Note>[] = [
     { name: "When", cell: (note) => <Time at={note.at} /> },
     { name: "Who", cell: (note) => note.actor ?? (note.actor_id ? `${note.actor_kind} ${shortId(note.actor_id)}` : note.actor_kind) },
     { name: "Did", cell: (note) => note.action.replaceAll("_", " ") },
     { name: "To", cell: (note) => `${note.target_kind.replaceAll("_", " ")} ${note.target_id.length > 30 ? shortId(note.target_id) : note.target_id}` },
-    { name: "", cell: (note) => <Button onClick={() => setShown(note)} aria-label={`What changed: ${note.action} ${note.target_id}`}>What changed</Button> }, // prettier-ignore
+    { name: "", cell: (note) => <Button onClick={() => (setKnown(note), change.open(note.id))} aria-label={`What changed: ${note.action} ${note.target_id}`}>What changed</Button> }, // prettier-ignore
   ];
   const asked = queryOf(Object.fromEntries(FILTERS.map((name) => [name, query.get(name)])));
   return (
@@ -49,21 +53,31 @@ export function Audit({ query }: { query: URLSearchParams }): JSX.Element {
           </Field>
         ))}
       </form>
-      <List<Note> what="notes" path={of ? `/v1/organizations/${of}/audit` : "/v1/audit"} query={asked} topics={["overview"]} id={(note) => note.id} columns={columns} screen="audit">
+      <List<Note> what="notes" path={path} query={asked} topics={["overview"]} id={(note) => note.id} columns={columns} screen="audit">
         Whatever anybody changes by hand is noted here.
       </List>
-      {shown && (
-        <Dialog title={`${shown.action.replaceAll("_", " ")}: ${shown.target_kind} ${shown.target_id}`} onClose={() => setShown(undefined)}>
-          <h3>Before</h3>
-          <Json value={shown.before} label="before" />
-          <h3>After</h3>
-          <Json value={shown.after} label="after" />
-          {shown.request_id && <p class="dim wrap">request {shown.request_id}</p>}
-          <div class="row end">
-            <Button onClick={() => setShown(undefined)}>Close</Button>
-          </div>
-        </Dialog>
-      )}
+      {change.isOpen && (known?.id === change.on ? <Change of={known} onClose={change.close} /> : <Sought id={change.on} path={path} onClose={change.close} />)}
     </>
+  );
+}
+
+/** A note that a link names, where it is among the newest two thousand. */
+function Sought({ id, path, onClose }: { id: string; path: string; onClose: () => void }): JSX.Element | null {
+  const found = useAll<Note>(path)?.find((note) => note.id === id);
+  return found ? <Change of={found} onClose={onClose} /> : null;
+}
+
+function Change({ of, onClose }: { of: Note; onClose: () => void }): JSX.Element {
+  return (
+    <Dialog title={`${of.action.replaceAll("_", " ")}: ${of.target_kind.replaceAll("_", " ")} ${of.target_id}`} onClose={onClose}>
+      <h3>Before</h3>
+      <Json value={of.before} label="before" />
+      <h3>After</h3>
+      <Json value={of.after} label="after" />
+      {of.request_id && <p class="dim wrap">request {of.request_id}</p>}
+      <div class="row end">
+        <Button onClick={onClose}>Close</Button>
+      </div>
+    </Dialog>
   );
 }

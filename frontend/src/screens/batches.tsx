@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Batch } from "../api/types.ts";
+import type { Batch } from "../api/batches.ts";
 import { count, plural } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
 import { to, toWith } from "../lib/route.ts";

@@ -5,13 +5,16 @@ import { useState } from "preact/hooks";
 
 import { api } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { DeadLetter, ErrorGroup, Listed } from "../api/types.ts";
+import type { DeadLetter, ErrorGroup } from "../api/dead-letters.ts";
+import type { Listed } from "../api/listed.ts";
 import { count } from "../lib/format.ts";
+import { HIDDEN } from "../lib/hidden.ts";
 import { refreshAll } from "../lib/live.ts";
 import { usePages } from "../lib/pages.ts";
 import { queryOf, setQuery, to, toWith } from "../lib/route.ts";
+import { worded } from "../lib/said.ts";
 import { Button, Card, Id, Time } from "../ui/basic.tsx";
-import { Plan } from "../ui/bulk.tsx";
+import { type Action, Planned, usePlan } from "../ui/bulk.tsx";
 import { say } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Sparkline } from "../ui/sparkline.tsx";
@@ -42,23 +45,24 @@ export function DeadLetters({ query }: { query: URLSearchParams }): JSX.Element 
 }
 
 function ByError(): JSX.Element {
-  const [planned, setPlanned] = useState<{ action: string; filter: Record<string, unknown> }>();
+  const plan = usePlan();
   const groups = usePages<ErrorGroup>("/v1/dead-letters", GROUPS, ["jobs"], (group) => group.error_group);
   if (groups.loading) return <div class="loading" role="status" aria-label="loading" />;
   return (
     <>
       {groups.error && <Wrong error={groups.error} onRetry={groups.reload} />}
       {groups.rows.map((group) => (
-        <Group key={group.error_group} of={group} onPlan={(action) => setPlanned({ action, filter: group.filter })} />
+        <Group key={group.error_group} of={group} isPlanning={plan.isMaking} onPlan={(action) => plan.make(action, group.filter)} />
       ))}
-      {planned && <Plan {...planned} onClose={() => setPlanned(undefined)} />}
+      {plan.error && <Wrong error={plan.error} />}
+      <Planned />
       {groups.more && <Button onClick={groups.onEnd}>More kinds of errors</Button>}
       {!groups.rows.length && !groups.error && <NothingYet what="dead letters">Jobs that fail for good come here, with all that is known of why.</NothingYet>}
     </>
   );
 }
 
-function Group({ of, onPlan }: { of: ErrorGroup; onPlan: (action: string) => void }): JSX.Element {
+function Group({ of, isPlanning, onPlan }: { of: ErrorGroup; isPlanning: boolean; onPlan: (action: Action) => void }): JSX.Element {
   const [busy, setBusy] = useState(false);
   const some = async (n: number): Promise<void> => {
     setBusy(true);
@@ -77,7 +81,7 @@ function Group({ of, onPlan }: { of: ErrorGroup; onPlan: (action: string) => voi
   const open = of.count.count;
   return (
     <Card title={of.error_class ?? "without an error"} aside={<span class="dim">24 h <Sparkline values={of.last_24_h} label="deaths per hour, the last 24 h" /></span>}>
-      <p class="wrap mono">{of.message}</p>
+      {of.message === null ? <p class="dim">its text is {HIDDEN}</p> : <p class="wrap mono">{of.message}</p>}
       <p class="dim">
         <strong>{count(of.count)} open</strong>, {count(of.total)} in all · first seen <Time at={of.first_seen_at} /> · last seen <Time at={of.last_seen_at} /> · {of.job_types.join(", ")} · {of.queues.join(", ")}
       </p>
@@ -92,10 +96,10 @@ function Group({ of, onPlan }: { of: ErrorGroup; onPlan: (action: string) => voi
                 Retry a canary of {Math.min(CANARY, open)}
               </Button>
             )}
-            <Button kind={open > 1 ? "plain" : "main"} onClick={() => onPlan("retry")}>
+            <Button busy={isPlanning} kind={open > 1 ? "plain" : "main"} onClick={() => onPlan("retry")}>
               Retry all…
             </Button>
-            <Button kind="danger" onClick={() => onPlan("discard")}>
+            <Button busy={isPlanning} kind="danger" onClick={() => onPlan("discard")}>
               Discard all…
             </Button>
           </>
@@ -116,7 +120,7 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
   { name: "Job", cell: (letter) => <Id id={letter.job_id} href={to("jobs", letter.job_id)} /> },
   { name: "Type", cell: (letter) => letter.job_type },
   { name: "Queue", cell: (letter) => letter.queue, wide: true },
-  { name: "Error", cell: (letter) => <span title={letter.error?.message ?? ""}>{letter.error?.class ?? letter.reason}</span> },
+  { name: "Error", cell: (letter) => <span title={letter.error?.message ?? ""}>{letter.error?.class ?? worded(letter.reason)}</span> },
   { name: "Attempts", cell: (letter) => letter.attempt_count, end: true, wide: true },
   { name: "Died", cell: (letter) => <Time at={letter.moved_at} /> },
 ];

@@ -5,8 +5,9 @@ import { useState } from "preact/hooks";
 
 import { api } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Job, JobDetail } from "../api/types.ts";
+import type { Job, JobDetail } from "../api/jobs.ts";
 import { shortId } from "../lib/format.ts";
+import { useOver } from "../lib/over.ts";
 import { go, to, toWith } from "../lib/route.ts";
 import { Button } from "../ui/basic.tsx";
 import { act } from "../ui/bulk.tsx";
@@ -21,9 +22,9 @@ const SAYS: Record<string, (job: Job) => string> = {
 
 export function Actions({ job }: { job: JobDetail }): JSX.Element {
   const [deed, setDeed] = useState<Deed>();
-  const [asked, setAsked] = useState<"edit" | "reschedule">();
+  const forms = { edit: useOver("edit"), reschedule: useOver("reschedule") };
   const begin = (action: string): void => {
-    if (action === "reschedule" || action === "edit") return setAsked(action);
+    if (action === "reschedule" || action === "edit") return forms[action].open();
     const run = async (): Promise<{ says: string }> => {
       const answer = await act(job.id, action);
       const fresh = (answer as { job?: Job } | undefined)?.job;
@@ -58,8 +59,8 @@ export function Actions({ job }: { job: JobDetail }): JSX.Element {
       )}
       {may("enqueue") && <a href={toWith({ from: job.id }, "new-job")}>Enqueue one like it</a>}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
-      {asked === "edit" && <EditJob job={job} onClose={() => setAsked(undefined)} />}
-      {asked === "reschedule" && <Reschedule job={job} onClose={() => setAsked(undefined)} />}
+      {forms.edit.isOpen && offered.includes("edit") && <EditJob job={job} onClose={forms.edit.close} />}
+      {forms.reschedule.isOpen && offered.includes("reschedule") && <Reschedule job={job} onClose={forms.reschedule.close} />}
     </div>
   );
 }

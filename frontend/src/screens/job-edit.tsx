@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 
 import { api } from "../api/http.ts";
-import type { JobDetail } from "../api/types.ts";
+import type { JobDetail } from "../api/jobs.ts";
 import type { Body, Input } from "../lib/forms.ts";
 import { useResource } from "../lib/live.ts";
 import { FormDialog } from "../ui/form.tsx";

@@ -1,18 +1,20 @@
 /** What a job wrote, live: the end is in sight until one scrolls up. */
 
 import type { JSX } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
-import type { LogLine } from "../api/types.ts";
+import type { LogLine } from "../api/jobs.ts";
+import { HIDDEN } from "../lib/hidden.ts";
 import { plural } from "../lib/format.ts";
 import { useLines } from "../lib/lines.ts";
+import { setQuery, usePlace } from "../lib/route.ts";
 import { Card } from "../ui/basic.tsx";
 import { Wrong } from "../ui/states.tsx";
 
 const NEAR_PX = 30;
 
-export function Logs({ path, isLive }: { path: string; isLive: boolean }): JSX.Element {
-  const [level, setLevel] = useState("");
+export function Logs({ path, isLive, isHidden }: { path: string; isLive: boolean; isHidden: boolean }): JSX.Element {
+  const level = usePlace().query.get("level") ?? "";
   const log = useLines(`${path}/logs`, level, isLive);
   const box = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
@@ -27,7 +29,7 @@ export function Logs({ path, isLive }: { path: string; isLive: boolean }): JSX.E
       aside={
         <div class="row">
           {count > 0 && <span class="dim">{plural(count, "line")}</span>}
-          <select aria-label="Least level" value={level} onChange={(event) => setLevel(event.currentTarget.value)}>
+          <select aria-label="Least level" value={level} onChange={(event) => setQuery({ level: event.currentTarget.value }, true)}>
             {["", "info", "warning", "error"].map((one) => (
               <option key={one} value={one}>
                 {one || "every level"}
@@ -37,6 +39,7 @@ export function Logs({ path, isLive }: { path: string; isLive: boolean }): JSX.E
         </div>
       }
     >
+      {isHidden && count > 0 && <p class="dim">What the lines say is {HIDDEN}.</p>}
       {log.error && <Wrong error={log.error} onRetry={log.reload} />}
       {log.loading ? (
         <div class="loading" role="status" aria-label="loading" />
@@ -58,5 +61,5 @@ export function Logs({ path, isLive }: { path: string; isLive: boolean }): JSX.E
 
 /** Some lines as one text: the browser lays it out when it comes into sight. */
 function Block({ of }: { of: readonly LogLine[] }): JSX.Element {
-  return <pre style={{ containIntrinsicSize: `auto ${of.length * 18}px` }}>{of.map((line) => `${line.ts.slice(11, 23)} ${line.level.padEnd(7)} ${line.message}\n`).join("")}</pre>;
+  return <pre style={{ containIntrinsicSize: `auto ${of.length * 18}px` }}>{of.map((line) => `${line.ts.slice(11, 23)} ${line.level.padEnd(7)} ${line.message ?? ""}\n`).join("")}</pre>;
 }

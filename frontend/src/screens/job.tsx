@@ -3,13 +3,17 @@
 import type { JSX } from "preact";
 
 import { segment } from "../api/http.ts";
-import type { Execution, Explanation, Job, JobDetail, Listed, TimelineEvent } from "../api/types.ts";
+import type { Execution, Explanation, Job, JobDetail, TimelineEvent } from "../api/jobs.ts";
+import type { Listed } from "../api/listed.ts";
 import { duration, plural, shortId } from "../lib/format.ts";
+import { HIDDEN, useHidden } from "../lib/hidden.ts";
 import { useKeys } from "../lib/keys.ts";
 import { type Resource, useResource } from "../lib/live.ts";
 import { go, to, toWith } from "../lib/route.ts";
+import { worded } from "../lib/said.ts";
 import { Bar, Card, Facts, Id, Since, State, Time } from "../ui/basic.tsx";
 import { Json } from "../ui/json.tsx";
+import { Said } from "../ui/said.tsx";
 import { Shown } from "../ui/states.tsx";
 import { FamilyGraph } from "../ui/family-graph.tsx";
 import { pathOf } from "../lib/path.ts";
@@ -33,6 +37,7 @@ interface Told {
 }
 
 function Detail({ job, path, timeline, executions }: { job: JobDetail; path: string } & Told): JSX.Element {
+  const isHidden = useHidden();
   return (
     <>
       <header>
@@ -42,7 +47,7 @@ function Detail({ job, path, timeline, executions }: { job: JobDetail; path: str
       </header>
       <p class="row">
         <Id id={job.id} long />
-        {job.reason && <span class="dim wrap">{job.reason.replaceAll("_", " ")}</span>}
+        {job.reason && <span class="dim wrap">{worded(job.reason)}</span>}
       </p>
       {!FINAL.has(job.state) && !job.lease && <Why path={path} />}
       <Card title="Where it is">
@@ -59,39 +64,48 @@ function Detail({ job, path, timeline, executions }: { job: JobDetail; path: str
           <FamilyGraph job={job} />
         </Card>
       )}
-      {job.error && <LastError job={job} executions={executions} />}
+      {job.error && <LastError job={job} executions={executions} isHidden={isHidden === true} />}
       <div class="columns">
         <Card title="Attempts">
-          <Shown of={executions}>{(page) => <Attempts of={page.items} />}</Shown>
+          <Shown of={executions}>{(page) => <Attempts of={page.items} isHidden={isHidden === true} />}</Shown>
         </Card>
         <Card title="Timeline">
           <Shown of={timeline}>{(page) => <Timeline of={page.items} />}</Shown>
         </Card>
       </div>
-      <Logs path={path} isLive={job.lease !== null} />
-      <div class="columns">
-        <Card title="Payload">
-          <Json value={job.payload} label="payload" />
-        </Card>
-        {job.result !== null && (
-          <Card title="Result">
-            <Json value={job.result} label="result" />
-          </Card>
-        )}
-        {job.checkpoint !== null && (
-          <Card title="Checkpoint">
-            <Json value={job.checkpoint} label="checkpoint" />
-          </Card>
-        )}
-        {job.output !== null && (
-          <Card title="Output">
-            <Json value={job.output} label="output" />
-          </Card>
-        )}
-      </div>
+      <Logs path={path} isLive={job.lease !== null} isHidden={isHidden === true} />
+      <Carried job={job} isHidden={isHidden} />
     </>
   );
 }
+
+const CARRIED = ["result", "checkpoint", "output"] as const;
+
+/** What it was given and what it gave, for those who may see it. */
+function Carried({ job, isHidden }: { job: JobDetail; isHidden: boolean | undefined }): JSX.Element {
+  if (isHidden === undefined) return <div class="loading" role="status" aria-label="loading" />;
+  if (isHidden) {
+    return (
+      <Card title="Payload, result, checkpoint and output">
+        <p class="dim">They are {HIDDEN}: so the owners of the organization have set it.</p>
+      </Card>
+    );
+  }
+  return (
+    <div class="columns">
+      <Card title="Payload">
+        <Json value={job.payload} label="payload" />
+      </Card>
+      {CARRIED.filter((name) => job[name] !== null).map((name) => (
+        <Card key={name} title={name.replace(/^./, (letter) => letter.toUpperCase())}>
+          <Json value={job[name]} label={name} />
+        </Card>
+      ))}
+    </div>
+  );
+}
+
+const UNIQUE: Record<string, string> = { pending: "while it waits", running: "while it waits or runs", ttl: "for a time from its creation" };
 
 function facts(job: JobDetail): [string, JSX.Element | string | number | null][] {
   return [
@@ -110,7 +124,7 @@ function facts(job: JobDetail): [string, JSX.Element | string | number | null][]
     ["Rate class", job.rate_class && `${job.rate_class}, costs ${job.weight}`],
     ["Sticky worker", job.sticky_worker],
     ["Time-out", job.timeout_ms === null ? null : duration(job.timeout_ms)],
-    ["Unique", job.unique && `while ${job.unique.window}`],
+    ["Unique", job.unique && (UNIQUE[job.unique.window] ?? job.unique.window)],
     ["Idempotency key", job.idempotency_key],
     ["Batch", job.batch_id && <a href={to("batches", job.batch_id)}>{shortId(job.batch_id)}</a>],
     ["Scheduled for", job.scheduled_for && <Time at={job.scheduled_for} />],
@@ -135,7 +149,10 @@ function Why({ path }: { path: string }): JSX.Element {
             <ul class="reasons">
               {value.blocked_by.map((block) => (
                 <li key={block.reason}>
-                  <strong>{block.reason.replaceAll("_", " ")}</strong> <span class="wrap">{block.detail}</span>{" "}
+                  <strong>{block.reason.replaceAll("_", " ")}</strong>{" "}
+                  <span class="wrap">
+                    <Said text={block.detail} isOfJobs />
+                  </span>{" "}
                   <span class="dim">
                     {block.since && (
                       <>
@@ -151,6 +168,11 @@ function Why({ path }: { path: string }): JSX.Element {
                 </li>
               ))}
             </ul>
+            {value.notes.map((note) => (
+              <p key={note} class="dim wrap">
+                Beside that: <Said text={note} isOfJobs />.
+              </p>
+            ))}
             {(value.position !== null || value.estimated_start_at) && (
               <p class="dim">
                 {value.position !== null && (value.position === 0 ? "No job is ahead of it. " : `${plural(value.position, "job")} ahead of it. `)}
@@ -183,12 +205,12 @@ function Progress({ of }: { of: NonNullable<Job["progress"]> }): JSX.Element {
   );
 }
 
-function LastError({ job, executions }: { job: JobDetail; executions: Resource<Listed<Execution>> }): JSX.Element {
+function LastError({ job, executions, isHidden }: { job: JobDetail; executions: Resource<Listed<Execution>>; isHidden: boolean }): JSX.Element {
   const last = executions.value?.items.filter((one) => one.error).sort((a, b) => b.fence - a.fence)[0];
   return (
     <Card title="Error" aside={job.error?.class ? <a href={toWith({ error_class: job.error.class }, "jobs")}>all with {job.error.class}</a> : null}>
       <p class="wrap">
-        <strong>{job.error?.class}</strong> {job.error?.message}
+        <strong>{job.error?.class}</strong> {isHidden ? <span class="dim">its text is {HIDDEN}</span> : job.error?.message}
       </p>
       {last?.stack && (
         <pre class="stack" tabIndex={0} role="region" aria-label="stack">
@@ -199,7 +221,7 @@ function LastError({ job, executions }: { job: JobDetail; executions: Resource<L
   );
 }
 
-function Attempts({ of }: { of: readonly Execution[] }): JSX.Element {
+function Attempts({ of, isHidden }: { of: readonly Execution[]; isHidden: boolean }): JSX.Element {
   if (!of.length) return <p class="dim">None has ended yet.</p>;
   const longest = Math.max(1, ...of.map((one) => one.duration_ms));
   return (
@@ -214,7 +236,7 @@ function Attempts({ of }: { of: readonly Execution[] }): JSX.Element {
           <Bar share={Math.max(0.01, one.duration_ms / longest)} />
           {one.error && (
             <p class="dim wrap">
-              {one.error.class}: {one.error.message}
+              {one.error.class}: {isHidden ? HIDDEN : one.error.message}
             </p>
           )}
         </li>
@@ -231,7 +253,7 @@ function Timeline({ of }: { of: readonly TimelineEvent[] }): JSX.Element {
           <div class="row">
             <strong>{event.event.replaceAll("_", " ")}</strong> <Time at={event.at} /> {event.attempt !== null && <span class="dim">attempt {event.attempt}</span>}
           </div>
-          {event.detail && <p class="dim wrap">{event.event === "dead_letter" ? event.detail.replaceAll("_", " ") : event.detail}</p>}
+          {event.detail && <p class="dim wrap">{worded(event.detail)}</p>}
         </li>
       ))}
     </ol>

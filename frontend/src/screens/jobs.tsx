@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import type { Job } from "../api/types.ts";
+import type { Job } from "../api/jobs.ts";
 import { may } from "../api/session.ts";
 import { plural } from "../lib/format.ts";
 import { asked, FIELDS, isFiltered, SORTS, STATES } from "../lib/filters.ts";
@@ -11,7 +11,7 @@ import { usePages } from "../lib/pages.ts";
 import { prefer, preferred } from "../lib/prefs.ts";
 import { fragment, go, parse, setQuery, to } from "../lib/route.ts";
 import { Button, Field, Id, State, Time } from "../ui/basic.tsx";
-import { BulkBar } from "../ui/bulk.tsx";
+import { BulkBar, Planned } from "../ui/bulk.tsx";
 import { attempt, Dialog } from "../ui/dialog.tsx";
 import { NothingMatches, NothingYet, Wrong } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
@@ -49,6 +49,7 @@ export function Jobs({ query }: { query: URLSearchParams }): JSX.Element {
       </header>
       <Filters query={query} />
       {may("operate") && <BulkBar query={search} rows={list.rows} selected={selected} onDone={() => setSelected(new Set())} />}
+      <Planned />
       {list.error && <Wrong error={list.error} onRetry={list.reload} />}
       {list.loading ? (
         <div class="loading" role="status" aria-label="loading" />

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 
 import { api } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { ApiKey } from "../api/types.ts";
+import type { ApiKey } from "../api/access.ts";
 import { useNow } from "../lib/clock.ts";
 import type { Body, Input } from "../lib/forms.ts";
 import { Button, Time } from "../ui/basic.tsx";

@@ -5,15 +5,17 @@ import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { ConcurrencyLimit, Queue, RateClass } from "../api/types.ts";
+import type { ConcurrencyLimit, Queue, RateClass } from "../api/queues.ts";
 import { namesOf, useAll } from "../lib/all.ts";
 import { count, duration } from "../lib/format.ts";
 import type { Body, Input } from "../lib/forms.ts";
+import { useOver } from "../lib/over.ts";
 import { toWith } from "../lib/route.ts";
 import { Button, Card, State, Time } from "../ui/basic.tsx";
 import { attempt, Confirm, type Deed } from "../ui/dialog.tsx";
 import { FormDialog } from "../ui/form.tsx";
 import { List } from "../ui/list.tsx";
+import { Named } from "../ui/named.tsx";
 import type { Column } from "../ui/table.tsx";
 import { SATURATED } from "./queue-settings.tsx";
 
@@ -44,7 +46,7 @@ function flip(one: RateClass): void {
 }
 
 function RateClasses(): JSX.Element {
-  const [edited, setEdited] = useState<Partial<RateClass>>();
+  const [making, editing] = [useOver("new-class"), useOver("class")];
   const [deed, setDeed] = useState<Deed>();
   const remove = (one: RateClass): void =>
     setDeed({
@@ -69,7 +71,7 @@ function RateClasses(): JSX.Element {
                 <Button aria-label={`${one.is_paused ? "Resume" : "Pause"} ${one.name}`} onClick={() => flip(one)}>
                   {one.is_paused ? "Resume" : "Pause"}
                 </Button>
-                <Button aria-label={`Edit ${one.name}`} onClick={() => setEdited(one)}>
+                <Button aria-label={`Edit ${one.name}`} onClick={() => editing.open(one.name)}>
                   Edit
                 </Button>
                 <Button aria-label={`Delete ${one.name}`} onClick={() => remove(one)}>
@@ -82,11 +84,16 @@ function RateClasses(): JSX.Element {
       : []),
   ];
   return (
-    <Card title="Rate classes" aside={may("admin") ? <Button onClick={() => setEdited({})}>New rate class</Button> : null}>
+    <Card title="Rate classes" aside={may("admin") ? <Button onClick={() => making.open()}>New rate class</Button> : null}>
       <List<RateClass> what="rate classes" path="/v1/rate-classes" topics={["queues", "overview"]} id={(one) => one.name} columns={columns} screen="limits">
         So many jobs per so long, over all workers: a job that names the class pays its weight. Paused, nothing of it starts.
       </List>
-      {edited && <EditRateClass of={edited} onClose={() => setEdited(undefined)} />}
+      {making.isOpen && may("admin") && <EditRateClass of={{}} onClose={making.close} />}
+      {editing.isOpen && may("admin") && (
+        <Named<RateClass> key={editing.on} path={classPath(editing.on)} onClose={editing.close}>
+          {(one) => <EditRateClass of={one} onClose={editing.close} />}
+        </Named>
+      )}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
     </Card>
   );
@@ -104,7 +111,7 @@ function EditRateClass({ of, onClose }: { of: Partial<RateClass>; onClose: () =>
 }
 
 function StandingLimits(): JSX.Element {
-  const [edited, setEdited] = useState<Partial<ConcurrencyLimit>>();
+  const [making, editing] = [useOver("new-limit"), useOver("limit")];
   const [deed, setDeed] = useState<Deed>();
   const remove = (one: ConcurrencyLimit): void =>
     setDeed({
@@ -129,7 +136,7 @@ function StandingLimits(): JSX.Element {
             name: "",
             cell: (one: ConcurrencyLimit) => (
               <span class="row tight">
-                <Button aria-label={`Edit ${one.name}`} onClick={() => setEdited(one)}>
+                <Button aria-label={`Edit ${one.name}`} onClick={() => editing.open(one.name)}>
                   Edit
                 </Button>
                 <Button aria-label={`Delete ${one.name}`} onClick={() => remove(one)}>
@@ -142,11 +149,16 @@ function StandingLimits(): JSX.Element {
       : []),
   ];
   return (
-    <Card title="Standing limits" aside={may("admin") ? <Button onClick={() => setEdited({})}>New limit</Button> : null}>
+    <Card title="Standing limits" aside={may("admin") ? <Button onClick={() => making.open()}>New limit</Button> : null}>
       <List<ConcurrencyLimit> what="standing limits" path="/v1/concurrency-limits" topics={["queues", "overview"]} id={(one) => one.name} columns={columns} screen="limits">
         So many jobs of a queue, or of a type in whichever queues, at once over all workers.
       </List>
-      {edited && <EditLimit of={edited} onClose={() => setEdited(undefined)} />}
+      {making.isOpen && may("admin") && <EditLimit of={{}} onClose={making.close} />}
+      {editing.isOpen && may("admin") && (
+        <Named<ConcurrencyLimit> key={editing.on} path={limitPath(editing.on)} onClose={editing.close}>
+          {(one) => <EditLimit of={one} onClose={editing.close} />}
+        </Named>
+      )}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
     </Card>
   );

@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { api } from "../api/http.ts";
 import { learn, useMe } from "../api/session.ts";
 import type { Body, Input } from "../lib/forms.ts";
+import { useOver } from "../lib/over.ts";
 import { go, to } from "../lib/route.ts";
 import { Button, Card, Time } from "../ui/basic.tsx";
 import { attempt, Confirm, type Deed, Dialog } from "../ui/dialog.tsx";
@@ -28,23 +29,25 @@ interface Member {
 
 export function Members(): JSX.Element {
   const me = useMe();
-  const [making, setMaking] = useState(false);
+  const making = useOver("new");
+  const isOwner = me?.organizations.some((one) => one.role === "owner");
   return (
     <>
       <header>
         <h1>Members</h1>
-        {me?.organizations.some((one) => one.role === "owner") && <Button onClick={() => setMaking(true)}>New organization</Button>}
+        {isOwner && <Button onClick={() => making.open()}>New organization</Button>}
       </header>
       {me?.organizations.map((organization) => <Organization key={organization.id} id={organization.id} name={organization.name} isOwner={organization.role === "owner"} />)}
       {!me?.organizations.length && <NothingYet what="organization">An API key belongs to a project; sign in by e-mail to see who else does.</NothingYet>}
-      {making && <NewOrganization onClose={() => setMaking(false)} />}
+      {making.isOpen && isOwner && <NewOrganization onClose={making.close} />}
     </>
   );
 } // prettier-ignore
 
 function Organization({ id, name, isOwner }: { id: string; name: string; isOwner: boolean }): JSX.Element {
   const own = useMe()?.user?.id;
-  const [doing, setDoing] = useState<"add" | "settings">();
+  const settings = useOver("settings");
+  const [adding, setAdding] = useState(false);
   const [deed, setDeed] = useState<Deed>();
   const path = `/v1/organizations/${id}/members`;
   const remove = (member: Member): void => {
@@ -96,10 +99,10 @@ function Organization({ id, name, isOwner }: { id: string; name: string; isOwner
   ];
   const buttons = (
     <div class="row">
-      <Button aria-label={`Settings of ${name}`} onClick={() => setDoing("settings")}>
+      <Button aria-label={`Settings of ${name}`} onClick={() => settings.open(id)}>
         Settings
       </Button>
-      <Button kind="main" onClick={() => setDoing("add")}>
+      <Button kind="main" onClick={() => setAdding(true)}>
         Add somebody
       </Button>
     </div>
@@ -107,8 +110,8 @@ function Organization({ id, name, isOwner }: { id: string; name: string; isOwner
   return (
     <Card title={name} aside={isOwner ? buttons : null}>
       <List<Member> what="members" path={`/v1/organizations/${id}/users`} topics={["overview"]} id={(member) => member.id} columns={columns} screen="members" />
-      {doing === "add" && <Add org={id} onClose={() => setDoing(undefined)} />}
-      {doing === "settings" && <OrganizationSettings id={id} onClose={() => setDoing(undefined)} />}
+      {adding && <Add org={id} onClose={() => setAdding(false)} />}
+      {settings.isOpen && settings.on === id && isOwner && <OrganizationSettings id={id} onClose={settings.close} />}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
     </Card>
   );

@@ -3,9 +3,11 @@
 import type { JSX } from "preact";
 
 import { api, segment } from "../api/http.ts";
-import type { Job, JobDetail, Queue, RateClass, RetryPolicy } from "../api/types.ts";
+import type { Job, JobDetail } from "../api/jobs.ts";
+import type { Queue, RateClass, RetryPolicy } from "../api/queues.ts";
 import { namesOf, useAll } from "../lib/all.ts";
 import type { Body, Input } from "../lib/forms.ts";
+import { HIDDEN, useHidden } from "../lib/hidden.ts";
 import { useResource } from "../lib/live.ts";
 import { go, to } from "../lib/route.ts";
 import { Card } from "../ui/basic.tsx";
@@ -26,7 +28,9 @@ export function NewJob({ query }: { query: URLSearchParams }): JSX.Element {
 
 function Alike({ id }: { id: string }): JSX.Element {
   const job = useResource<JobDetail>(`/v1/jobs/${segment(id)}`);
-  return <Shown of={job}>{(value) => <Fields key={value.id} like={value} />}</Shown>;
+  const isHidden = useHidden();
+  if (isHidden === undefined) return <div class="loading" role="status" aria-label="loading" />;
+  return <Shown of={job}>{(value) => <Fields key={value.id} like={isHidden ? { ...value, payload: {}, headers: {} } : value} isHidden={isHidden} />}</Shown>;
 }
 
 const WINDOWS = [
@@ -41,13 +45,13 @@ const FAILURES = [
   ["hold", "wait for a decision"],
 ] as const;
 
-function Fields({ like }: { like: Partial<JobDetail> }): JSX.Element {
+function Fields({ like, isHidden = false }: { like: Partial<JobDetail>; isHidden?: boolean }): JSX.Element {
   const [queues, types] = [useAll<Queue>("/v1/queues"), useAll<{ name: string }>("/v1/job-types")];
   const [classes, policies] = [useAll<RateClass>("/v1/rate-classes"), useAll<RetryPolicy>("/v1/retry-policies")];
   const usual: Input[] = [
     { name: "job_type", label: "Type", required: true, value: like.job_type, suggestions: namesOf(types), hint: "what the worker's handler is called" },
     { name: "queue", label: "Queue", value: like.queue, suggestions: namesOf(queues) },
-    { name: "payload", label: "Payload (JSON)", is: "json", value: like.payload },
+    { name: "payload", label: "Payload (JSON)", is: "json", value: like.payload, ...(isHidden ? { hint: `that of the other one is ${HIDDEN}: say what this one is to have` } : {}) },
     { name: "delay_ms", label: "In", is: "span", hint: "such as 10 min; empty: now" },
     { name: "run_at", label: "or at, on your own clock", is: "instant" },
     { name: "priority", label: "Priority", is: "number", value: like.priority || undefined, hint: "a higher one goes first; 0 is usual" },

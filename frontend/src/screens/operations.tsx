@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 
 import { segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Operation } from "../api/types.ts";
+import type { Operation } from "../api/operations.ts";
 import { count } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
 import { useOperation } from "../lib/operation.ts";

@@ -4,7 +4,8 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
 import type { History, Latency, Overview as Glance, QueueBacklog } from "../api/stats.ts";
-import type { Listed, Worker } from "../api/types.ts";
+import type { Listed } from "../api/listed.ts";
+import type { Worker } from "../api/workers.ts";
 import { count, duration, number, plural, rate } from "../lib/format.ts";
 import { type Resource, useResource } from "../lib/live.ts";
 import { findings, OLD_MS } from "../lib/verdict.ts";

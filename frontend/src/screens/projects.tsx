@@ -1,4 +1,4 @@
-/** Projects: which there are, and what the open one can be told. */
+/** Projects: which there are, what the open one can be told, and whom it tells of its errors. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -7,12 +7,14 @@ import { api } from "../api/http.ts";
 import { learn, may, type Project, useMe } from "../api/session.ts";
 import type { Body, Input } from "../lib/forms.ts";
 import { forgetAll } from "../lib/live.ts";
+import { useOver } from "../lib/over.ts";
 import { fragment, go } from "../lib/route.ts";
 import { Button, Card, Id, Time } from "../ui/basic.tsx";
 import { Confirm, type Deed } from "../ui/dialog.tsx";
 import { FormDialog } from "../ui/form.tsx";
 import { List } from "../ui/list.tsx";
 import type { Column } from "../ui/table.tsx";
+import { ErrorWebhook } from "./webhook.tsx";
 
 type Listed = Project & { created_at: string };
 
@@ -26,28 +28,29 @@ const COLUMNS: readonly Column<Listed>[] = [
 export function Projects(): JSX.Element {
   const me = useMe();
   const owned = me?.organizations.filter((organization) => organization.role === "owner") ?? [];
-  const [making, setMaking] = useState(false);
+  const making = useOver("new");
   const open = me?.projects.find((project) => project.id === api.project);
   return (
     <>
       <header>
         <h1>Projects</h1>
         {owned.length > 0 && (
-          <Button kind="main" onClick={() => setMaking(true)}>
+          <Button kind="main" onClick={() => making.open()}>
             New project
           </Button>
         )}
       </header>
       {open && <ThisOne of={open} />}
+      <ErrorWebhook />
       <List<Listed> what="projects" path="/v1/projects" topics={["overview"]} id={(project) => project.id} columns={COLUMNS} href={(project) => fragment(project.id, [])} screen="projects" />
-      {making && <NewProject organizations={owned} onClose={() => setMaking(false)} />}
+      {making.isOpen && owned.length > 0 && <NewProject organizations={owned} onClose={making.close} />}
     </>
   );
 }
 
 /** The open project: its name, and its end. */
 function ThisOne({ of }: { of: Project }): JSX.Element {
-  const [renaming, setRenaming] = useState(false);
+  const renaming = useOver("rename");
   const [deed, setDeed] = useState<Deed>();
   const path = `/v1/projects/${of.id}`;
   const rename = async (body: Body): Promise<string> => (await api.patch(path, body), await learn(), `It is called ${body["name"]} now.`);
@@ -69,14 +72,14 @@ function ThisOne({ of }: { of: Project }): JSX.Element {
     <Card title={`Open now: ${of.name}`}>
       <div class="row">
         <Id id={of.id} long />
-        {may("admin") && <Button onClick={() => setRenaming(true)}>Rename</Button>}
+        {may("admin") && <Button onClick={() => renaming.open()}>Rename</Button>}
         {may("owner") && (
           <Button kind="danger" onClick={remove}>
             Delete
           </Button>
         )}
       </div>
-      {renaming && <FormDialog title={`Rename ${of.name}`} inputs={[{ name: "name", label: "Name", value: of.name, required: true }]} onlyChanged verb="Rename it" onSend={rename} onClose={() => setRenaming(false)} />}
+      {renaming.isOpen && may("admin") && <FormDialog title={`Rename ${of.name}`} inputs={[{ name: "name", label: "Name", value: of.name, required: true }]} onlyChanged verb="Rename it" onSend={rename} onClose={renaming.close} />}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
     </Card>
   );

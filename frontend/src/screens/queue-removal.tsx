@@ -5,7 +5,8 @@ import { useState } from "preact/hooks";
 
 import { api, Problem, segment } from "../api/http.ts";
 import type { QueueStats } from "../api/stats.ts";
-import type { Operation, Queue } from "../api/types.ts";
+import type { Operation } from "../api/operations.ts";
+import type { Queue } from "../api/queues.ts";
 import { count, number } from "../lib/format.ts";
 import { refreshAll, useResource } from "../lib/live.ts";
 import { useOperation } from "../lib/operation.ts";

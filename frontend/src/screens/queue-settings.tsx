@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 
 import { api, segment } from "../api/http.ts";
-import type { Queue, RetryPolicy } from "../api/types.ts";
+import type { Queue, RetryPolicy } from "../api/queues.ts";
 import { namesOf, useAll } from "../lib/all.ts";
 import type { Input } from "../lib/forms.ts";
 import { go, to } from "../lib/route.ts";

@@ -1,14 +1,14 @@
 /** One queue: what stands in it, who is served when, what may be changed, and what a change would do. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 
 import { segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { QueueStats } from "../api/stats.ts";
-import type { Queue } from "../api/types.ts";
+import type { Queue } from "../api/queues.ts";
 import { count, duration, plural, rate } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
+import { useOver } from "../lib/over.ts";
 import { to, toWith } from "../lib/route.ts";
 import { Button, Card, Facts, State, Tile } from "../ui/basic.tsx";
 import { Shown } from "../ui/states.tsx";
@@ -26,7 +26,7 @@ export function QueueScreen({ name }: { name: string }): JSX.Element {
 function Detail({ of }: { of: Queue }): JSX.Element {
   const path = `/v1/queues/${segment(of.name)}`;
   const stats = useResource<QueueStats>(`${path}/stats`, ["jobs", "queues", "workers"]);
-  const [doing, setDoing] = useState<"edit" | "remove">();
+  const [editing, removing] = [useOver("edit"), useOver("delete")];
   return (
     <>
       <header>
@@ -36,8 +36,8 @@ function Detail({ of }: { of: Queue }): JSX.Element {
         {may("operate") && <Button onClick={() => flip(of)}>{of.is_paused ? "Resume" : "Pause"}</Button>}
         {may("admin") && (
           <>
-            <Button onClick={() => setDoing("edit")}>Edit</Button>
-            <Button kind="danger" onClick={() => setDoing("remove")}>
+            <Button onClick={() => editing.open()}>Edit</Button>
+            <Button kind="danger" onClick={() => removing.open()}>
               Delete
             </Button>
           </>
@@ -63,8 +63,8 @@ function Detail({ of }: { of: Queue }): JSX.Element {
       </Card>
       <Partitions path={path} />
       <Simulate queue={of} />
-      {doing === "edit" && <EditQueue of={of} onClose={() => setDoing(undefined)} />}
-      {doing === "remove" && <RemoveQueue of={of} onClose={() => setDoing(undefined)} />}
+      {editing.isOpen && may("admin") && <EditQueue of={of} onClose={editing.close} />}
+      {removing.isOpen && may("admin") && <RemoveQueue of={of} onClose={removing.close} />}
     </>
   );
 }

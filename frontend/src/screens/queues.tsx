@@ -1,11 +1,11 @@
 /** Queues: which there are, what each may do at once, and the pause. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Queue } from "../api/types.ts";
+import type { Queue } from "../api/queues.ts";
+import { useOver } from "../lib/over.ts";
 import { to, toWith } from "../lib/route.ts";
 import { Button, State } from "../ui/basic.tsx";
 import { attempt } from "../ui/dialog.tsx";
@@ -32,18 +32,18 @@ const COLUMNS: readonly Column<Queue>[] = [
 ];
 
 export function Queues(): JSX.Element {
-  const [making, setMaking] = useState(false);
+  const making = useOver("new");
   return (
     <>
       <header>
         <h1>Queues</h1>
         {may("admin") && (
-          <Button kind="main" onClick={() => setMaking(true)}>
+          <Button kind="main" onClick={() => making.open()}>
             New queue
           </Button>
         )}
       </header>
-      {making && <NewQueue onClose={() => setMaking(false)} />}
+      {making.isOpen && may("admin") && <NewQueue onClose={making.close} />}
       <List<Queue> what="queues" path="/v1/queues" topics={["queues"]} id={(queue) => queue.name} columns={COLUMNS} href={(queue) => to("queues", queue.name)} screen="queues">
         Jobs wait in queues; each has its priority, weight and limits.
       </List>

@@ -5,16 +5,18 @@ import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Queue, RetryPolicy } from "../api/types.ts";
+import type { Queue, RetryPolicy } from "../api/queues.ts";
 import { useAll } from "../lib/all.ts";
 import { type Backoff, waitsOf } from "../lib/backoff.ts";
 import { duration, plural } from "../lib/format.ts";
 import type { Body, Input } from "../lib/forms.ts";
+import { useOver } from "../lib/over.ts";
 import { to } from "../lib/route.ts";
 import { Button } from "../ui/basic.tsx";
 import { Confirm, type Deed } from "../ui/dialog.tsx";
 import { FormDialog } from "../ui/form.tsx";
 import { List } from "../ui/list.tsx";
+import { Named } from "../ui/named.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const DEFAULT: Backoff & { jitter: boolean } = { strategy: "exponential", base_delay_ms: 5_000, multiplier: 2, max_delay_ms: 3_600_000, max_attempts: 5, jitter: true };
@@ -33,7 +35,7 @@ function waits(policy: Backoff): string {
 
 export function RetryPolicies(): JSX.Element {
   const queues = useAll<Queue>("/v1/queues");
-  const [edited, setEdited] = useState<Partial<RetryPolicy>>();
+  const [making, editing] = [useOver("new"), useOver("edit")];
   const [deed, setDeed] = useState<Deed>();
   const users = (policy: RetryPolicy): string[] => (queues ?? []).filter((queue) => queue.default_retry_policy === policy.name).map((queue) => queue.name);
   const remove = (policy: RetryPolicy): void => {
@@ -57,7 +59,7 @@ export function RetryPolicies(): JSX.Element {
             name: "",
             cell: (policy: RetryPolicy) => (
               <span class="row tight">
-                <Button aria-label={`Edit ${policy.name}`} onClick={() => setEdited(policy)}>
+                <Button aria-label={`Edit ${policy.name}`} onClick={() => editing.open(policy.name)}>
                   Edit
                 </Button>
                 <Button aria-label={`Delete ${policy.name}`} onClick={() => remove(policy)}>
@@ -74,7 +76,7 @@ export function RetryPolicies(): JSX.Element {
       <header>
         <h1>Retry policies</h1>
         {may("admin") && (
-          <Button kind="main" onClick={() => setEdited({})}>
+          <Button kind="main" onClick={() => making.open()}>
             New policy
           </Button>
         )}
@@ -85,7 +87,12 @@ export function RetryPolicies(): JSX.Element {
       <List<RetryPolicy> what="retry policies" path="/v1/retry-policies" topics={["queues", "overview"]} id={(policy) => policy.name} columns={columns} screen="retry-policies">
         A queue can have one as its default, and a job can name one.
       </List>
-      {edited && <Edit of={edited} onClose={() => setEdited(undefined)} />}
+      {making.isOpen && may("admin") && <Edit of={{}} onClose={making.close} />}
+      {editing.isOpen && may("admin") && (
+        <Named<RetryPolicy> key={editing.on} path={`/v1/retry-policies/${segment(editing.on)}`} onClose={editing.close}>
+          {(policy) => <Edit of={policy} onClose={editing.close} />}
+        </Named>
+      )}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
     </>
   );

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { api, Problem, segment } from "../api/http.ts";
-import type { Preview, Schedule } from "../api/types.ts";
+import type { Preview, Schedule } from "../api/schedules.ts";
 import { utc, zone as ownZone } from "../lib/format.ts";
 import type { Body, Input } from "../lib/forms.ts";
 import { go, to } from "../lib/route.ts";

@@ -5,9 +5,11 @@ import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Listed, Schedule, ScheduleEvent } from "../api/types.ts";
+import type { Listed } from "../api/listed.ts";
+import type { Schedule, ScheduleEvent } from "../api/schedules.ts";
 import { duration, inZone, local, utc, zone as ownZone } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
+import { useOver } from "../lib/over.ts";
 import { go, to } from "../lib/route.ts";
 import { Button, Card, Facts, Id, State, Time } from "../ui/basic.tsx";
 import { attempt, Confirm, type Deed } from "../ui/dialog.tsx";
@@ -58,10 +60,10 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
   const path = `/v1/schedules/${segment(of.name)}`;
   const events = useResource<Listed<ScheduleEvent>>(`${path}/events`, ["schedules"]);
   const preview = useResource<{ fires: string[] }>(`${path}/preview?n=10`, ["schedules"]);
-  const [editing, setEditing] = useState(false);
+  const editing = useOver("edit");
   const [deed, setDeed] = useState<Deed>();
   const verb = (name: string, says: string): void => void attempt(async () => (await api.post(`${path}/${name}`), { says }));
-  if (editing) return <ScheduleEditor of={of} onDone={() => setEditing(false)} />;
+  if (editing.isOpen && may("admin")) return <ScheduleEditor of={of} onDone={editing.close} />;
   return (
     <>
       <header>
@@ -75,7 +77,7 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
         )}
         {may("admin") && (
           <>
-            <Button onClick={() => setEditing(true)}>Edit</Button>
+            <Button onClick={() => editing.open()}>Edit</Button>
             <Button
               kind="danger"
               onClick={() =>

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
-import type { Queue } from "../api/types.ts";
+import type { Queue } from "../api/queues.ts";
 import { count, duration } from "../lib/format.ts";
 import type { Body, Input } from "../lib/forms.ts";
 import { Card } from "../ui/basic.tsx";

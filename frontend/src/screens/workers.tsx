@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 
 import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
-import type { Worker } from "../api/types.ts";
+import type { Worker } from "../api/workers.ts";
 import { plural } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
 import { go, to, toWith } from "../lib/route.ts";

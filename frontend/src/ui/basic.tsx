@@ -27,6 +27,7 @@ export function Since({ from, until }: { from: string | null | undefined; until?
 export const GLYPHS: Record<string, string> = {
   pending: "◔", scheduled: "◷", queued: "●", claimed: "◐", running: "▶", completed: "✓", cancelled: "⊘", dead_letter: "✕", quarantined: "⚠",
   failed: "✕", crashed: "✕", expired: "✕", live: "●", stale: "○", paused: "‖", open: "●", sealed: "◐", completed_with_failures: "⚠",
+  active: "●", failing: "✕", waiting: "◷", delivered: "✓", dropped: "⊘",
 }; // prettier-ignore
 
 /** A state by word, glyph and colour: none of them alone. */

@@ -1,17 +1,21 @@
 /** Many jobs at once: first a plan that says what it will touch, then its progress, and a way back where there is one. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
-import { api } from "../api/http.ts";
-import type { Job, Kind, Operation } from "../api/types.ts";
+import { api, type Failure, segment } from "../api/http.ts";
+import { may } from "../api/session.ts";
+import type { Job } from "../api/jobs.ts";
+import type { Kind, Operation } from "../api/operations.ts";
 import { asFilter, isFiltered } from "../lib/filters.ts";
 import { count, plural } from "../lib/format.ts";
 import { refreshAll } from "../lib/live.ts";
 import { RUNNING, useOperation } from "../lib/operation.ts";
+import { useOver } from "../lib/over.ts";
 import { to } from "../lib/route.ts";
 import { Bar, Button } from "./basic.tsx";
 import { Dialog, say } from "./dialog.tsx";
+import { Named } from "./named.tsx";
 import { Wrong } from "./states.tsx";
 
 export const ACTIONS = ["retry", "cancel", "promote", "discard", "delete"] as const;
@@ -27,7 +31,7 @@ interface Props {
 
 /** What may be done with the rows that are chosen, or with all that the filters match. */
 export function BulkBar({ query, rows, selected, onDone }: Props): JSX.Element | null {
-  const [planned, setPlanned] = useState<{ action: Action; filter: Record<string, unknown> }>();
+  const plan = usePlan();
   const chosen = rows.filter((job) => selected.has(job.id));
   const offered = ACTIONS.filter((action) => chosen.some((job) => job.actions.includes(action)));
   if (!selected.size && !isFiltered(query)) return null;
@@ -55,13 +59,13 @@ export function BulkBar({ query, rows, selected, onDone }: Props): JSX.Element |
         <>
           <span>All that match:</span>
           {ACTIONS.map((action) => (
-            <Button key={action} onClick={() => setPlanned({ action, filter: asFilter(query) })}>
+            <Button key={action} busy={plan.isMaking} onClick={() => plan.make(action, asFilter(query))}>
               {action}…
             </Button>
           ))}
         </>
       )}
-      {planned && <Plan {...planned} onClose={() => setPlanned(undefined)} />}
+      {plan.error && <Wrong error={plan.error} />}
     </div>
   );
 }
@@ -71,26 +75,53 @@ export function act(id: string, action: string): Promise<unknown> {
   return action === "delete" ? api.delete(`/v1/jobs/${id}`) : action === "discard" ? api.post(`/v1/dead-letters/${id}/resolve`, { action }) : api.post(`/v1/jobs/${id}/${action}`);
 }
 
-/** Makes the plan, shows it, applies it, and follows it to its end. */
-export function Plan({ action, filter, onClose }: { action: string; filter: Record<string, unknown>; onClose: () => void }): JSX.Element {
-  const { operation, error, drifted, running, begin, step } = useOperation();
-  useEffect(() => void begin(() => api.post<Operation>("/v1/operations", { action, filter, dry_run: true })), []);
-  const close = (): void => (refreshAll(), onClose());
-  const planned = operation?.status === "planned" ? operation : undefined;
+/** Makes plans. One that is made is shown by `Planned`, and has its place in the address: a link to it shows the same plan. */
+export function usePlan(): { make: (action: Action, filter: Record<string, unknown>) => void; isMaking: boolean; error: Failure | undefined } {
+  const over = useOver("plan");
+  const [isMaking, setMaking] = useState(false);
+  const [error, setError] = useState<Failure>();
+  const make = async (action: Action, filter: Record<string, unknown>): Promise<void> => {
+    setMaking(true);
+    setError(undefined);
+    try {
+      over.open((await api.post<Operation>("/v1/operations", { action, filter, dry_run: true })).id);
+    } catch (failure) {
+      setError(failure as Failure);
+    }
+    setMaking(false);
+  };
+  return { make: (action, filter) => void make(action, filter), isMaking, error };
+}
+
+/** The plan that the address names: applied, followed to its end, and undone from here. */
+export function Planned(): JSX.Element | null {
+  const over = useOver("plan");
+  if (!over.isOpen) return null;
   return (
-    <Dialog title={`${action} all that match`} onClose={close}>
+    <Named<Operation> key={over.on} path={`/v1/operations/${segment(over.on)}`} onClose={over.close}>
+      {(operation) => <Plan known={operation} onClose={over.close} />}
+    </Named>
+  );
+}
+
+function Plan({ known, onClose }: { known: Operation; onClose: () => void }): JSX.Element {
+  const { operation = known, error, drifted, running, step } = useOperation(known);
+  const { action, actions, estimate } = operation;
+  const isPlanned = operation.status === "planned";
+  const close = (): void => (refreshAll(), onClose());
+  const offered = may("operate") ? actions : [];
+  return (
+    <Dialog title={`${action.replaceAll("_", " ")} all that match`} onClose={close}>
       {error && <Wrong error={error} />}
-      {!operation && !error && <div class="loading" role="status" aria-label="making the plan" />}
-      {planned && <Touches of={planned} />}
-      {operation && !planned && <Progress of={operation} />}
+      {isPlanned ? <Touches of={operation} /> : <Progress of={operation} />}
       <div class="row end">
-        {operation && <a href={to("operations", operation.id)}>This operation</a>}
-        {operation?.actions.includes("abort") && running && <Button onClick={() => step("abort")}>Stop here</Button>}
-        {operation?.actions.includes("undo") && <Button onClick={() => step("undo")}>Undo</Button>}
-        <Button onClick={close}>{planned ? "Keep as it is" : "Close"}</Button>
-        {planned && (
-          <Button kind={REMOVES.has(action) ? "danger" : "main"} disabled={planned.estimate.count === 0} onClick={() => step("apply")}>
-            {action} {count(planned.estimate)} {planned.estimate.count === 1 ? "job" : "jobs"}
+        <a href={to("operations", operation.id)}>This operation</a>
+        {offered.includes("abort") && running && <Button onClick={() => step("abort")}>Stop here</Button>}
+        {offered.includes("undo") && <Button onClick={() => step("undo")}>Undo</Button>}
+        <Button onClick={close}>{isPlanned ? "Keep as it is" : "Close"}</Button>
+        {isPlanned && offered.includes("apply") && (
+          <Button kind={REMOVES.has(action) ? "danger" : "main"} disabled={estimate.count === 0} onClick={() => step("apply")}>
+            {action} {count(estimate)} {estimate.count === 1 ? "job" : "jobs"}
             {drifted ? " all the same" : ""}
           </Button>
         )}

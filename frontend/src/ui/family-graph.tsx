@@ -6,10 +6,11 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Edge, layout, type Node, NODE } from "../lib/family.ts";
 import { plural, shortId } from "../lib/format.ts";
 import { to } from "../lib/route.ts";
-import type { JobDetail } from "../api/types.ts";
+import type { JobDetail } from "../api/jobs.ts";
 import { GLYPHS } from "./basic.tsx";
 
 const ENDED: ReadonlySet<string> = new Set(["completed", "cancelled", "dead_letter"]);
+const MOST_CHARS = 20;
 const WAITS: ReadonlySet<string> = new Set(["pending", "scheduled"]);
 
 export function FamilyGraph({ job }: { job: JobDetail }): JSX.Element {
@@ -48,17 +49,25 @@ function curve({ from: [x1, y1], to: [x2, y2] }: Edge): string {
   return `M${x1} ${y1} C${x1} ${half} ${x2} ${half} ${x2} ${y2}`;
 }
 
+/** As much as there is room for: of a long name its end, which tells it from its neighbours. */
+function shortened(name: string): string {
+  return name.length > MOST_CHARS ? `…${name.slice(1 - MOST_CHARS)}` : name;
+}
+
 function Relative({ of }: { of: Node }): JSX.Element {
   const state = of.state ?? "gone";
   const words = state.replaceAll("_", " ");
   const inside = (
     <>
-      <title>{of.id}</title>
+      <title>{of.job_type ? `${of.job_type} ${of.id}` : of.id}</title>
       <rect width={NODE.width} height={NODE.height} rx={ENDED.has(state) || !of.state ? 2 : 12} stroke-dasharray={WAITS.has(state) ? "5 3" : undefined} />
-      <text x={12} y={18} class="name">
+      <text x={12} y={18} class="type">
+        {shortened(of.job_type ?? "removed")}
+      </text>
+      <text x={12} y={34} class="name">
         {of.side === "self" ? "this job" : shortId(of.id)}
       </text>
-      <text x={12} y={35} class={`state state-${state}`}>
+      <text x={12} y={51} class={`state state-${state}`}>
         {of.state ? (GLYPHS[state] ?? "●") : "○"} {words}
       </text>
     </>
@@ -67,7 +76,7 @@ function Relative({ of }: { of: Node }): JSX.Element {
   if (of.side === "self") return <g transform={moved} class="self">{inside}</g>; // prettier-ignore
   return (
     <g transform={moved}>
-      <a href={to("jobs", of.id)} aria-label={`${of.side} ${shortId(of.id)}, ${words}`}>
+      <a href={to("jobs", of.id)} aria-label={[of.side, of.job_type, `${shortId(of.id)},`, words].filter(Boolean).join(" ")}>
         {inside}
       </a>
     </g>

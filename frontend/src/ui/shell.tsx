@@ -35,7 +35,7 @@ const ENTRIES: readonly Entry[] = [
   { path: "operations", name: "Operations", key: "p", scope: "read" },
   { path: "keys", name: "Keys", key: "k", scope: "admin" },
   { path: "members", name: "Members", key: "m", scope: "admin" },
-  { path: "projects", name: "Projects", key: "r", scope: "admin" },
+  { path: "projects", name: "Projects", key: "r", scope: "read" },
   { path: "audit", name: "Audit", key: "a", scope: "admin" },
 ];
 

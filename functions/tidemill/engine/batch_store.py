@@ -16,8 +16,8 @@ class DependantStore(FamilyStore, Protocol):
     def left_behind(self, *, limit: int) -> list[tuple[str, bool]]:
         """(parent, failed) of ended parents among the next `limit` open edges; the next call goes on behind them."""
 
-    def relatives(self, project_id: str, job_id: str, limit: int) -> list[tuple[str, str, str | None]]:
-        """(parent or child, id, status or None if it is gone), at most `limit` of each."""
+    def relatives(self, project_id: str, job_id: str, limit: int) -> list[tuple[str, str, str | None, str | None]]:
+        """(parent or child, id, status, job type; the last two None if it is gone), at most `limit` of each."""
 
 
 class BatchStore(SettleStore, OperateStore, EnqueueStore, Protocol):

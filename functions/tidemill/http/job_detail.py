@@ -174,8 +174,9 @@ def events(call: Call, id: str) -> Answer:  # noqa: A002
     return Answer({"items": call.database.run(work), "next_cursor": None})
 
 
-def _relatives(kin: list[tuple[str, str, str | None]], side: str) -> str:
-    return json.dumps([{"id": job_id, "state": state} for found, job_id, state in kin if found == side], separators=(",", ":"))
+def _relatives(kin: list[tuple[str, str, str | None, str | None]], side: str) -> str:
+    shown = [{"id": job_id, "state": state, "job_type": job_type} for found, job_id, state, job_type in kin if found == side]
+    return json.dumps(shown, separators=(",", ":"))
 
 
 def _execution(row: Row) -> str:

@@ -69,9 +69,9 @@ class Families(Adapter):
     def batches(self, project_id: str, *, before: str | None, limit: int) -> list[Batch]:
         return [Batch(*row) for row in self._rows("batches/list", {"project_id": project_id, "before": before, "limit": limit})]
 
-    def relatives(self, project_id: str, job_id: str, limit: int) -> list[tuple[str, str, str | None]]:
+    def relatives(self, project_id: str, job_id: str, limit: int) -> list[tuple[str, str, str | None, str | None]]:
         rows = self._rows("dependencies/of_job", {"project_id": project_id, "job_id": job_id, "limit": limit})
-        return [(row[0], row[1], row[2]) for row in rows]
+        return [(row[0], row[1], row[2], row[3]) for row in rows]
 
     def seal_batch(self, project_id: str, batch_id: str, *, now: datetime | None) -> BatchCount | None:
         row = self._row("transitions/seal_batch", {"project_id": project_id, "batch_id": batch_id, "now": now})

@@ -237,10 +237,11 @@ class Job(TypedDict):
 
 
 class Relative(TypedDict):
-    """A parent or a child; `state` is null once it has been removed."""
+    """A parent or a child; `state` and `job_type` are null once it has been removed."""
 
     id: Id
     state: State | None
+    job_type: str | None
 
 
 class JobDetail(Job):

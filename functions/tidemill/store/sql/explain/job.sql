@@ -67,7 +67,7 @@ with job as materialized (
 ), banned as materialized (
     -- of a job that is set aside already: what it was set aside for
     select x.is_quarantined, x.quarantined_at,
-           concat(' after ', x.losses, ' lost leases and crashes, the last at ', x.last_loss_at, ', exit code ' || x.last_exit_code) as evidence
+           concat(' after ', x.losses, ' lost leases and crashes, the last at ', to_char(x.last_loss_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), ', exit code ' || x.last_exit_code) as evidence
     from job j
     join tidemill.quarantine x on x.project_id = j.project_id and x.fingerprint = case
         when j.status = 'quarantined' then j.fingerprint
@@ -78,7 +78,7 @@ with job as materialized (
     select 1, 'final', j.finalized_at, concat('the job is ', j.status), null::timestamptz
     from job j where j.status in ('completed', 'cancelled', 'dead_letter')
     union all
-    select 2, 'leased', j.locked_at, concat('worker ', j.locked_by, ' works on it since ', j.locked_at), null
+    select 2, 'leased', j.locked_at, concat('worker ', j.locked_by, ' works on it since ', to_char(j.locked_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), null
     from job j where j.status in ('claimed', 'running')
     union all
     select 3, 'dependencies', j.created_at, concat('waits for ', j.pending_parents, ' of its parents'), null
@@ -120,7 +120,7 @@ with job as materialized (
     from waiting w join listeners l on l.id = w.id where w.sticky_worker is not null and l.sticky_is_live and not l.sticky_listens
     union all
     select 12, 'no_live_worker', l.last_seen_at,
-           case when l.last_seen_at is null then 'no worker listens to its queue and type' else concat('no live worker listens, the last one was seen at ', l.last_seen_at) end, null
+           case when l.last_seen_at is null then 'no worker listens to its queue and type' else concat('no live worker listens, the last one was seen at ', to_char(l.last_seen_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) end, null
     from waiting w join listeners l on l.id = w.id where l.live = 0
 )
 select r.rank, r.reason, r.since, r.detail, r.clears_at from reasons r
