@@ -17,36 +17,32 @@ from pathlib import Path
 from typing import Final
 
 from infra.settings import SettingsInvalid
+from tidemill.store.statements import sql
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MADE: Final = ROOT / ".tidemill" / "bundle"
 LOCK: Final = ROOT / "requirements" / "runtime.lock"
 RUNTIME: Final = "3.13"
 ARM: Final = "aarch64-manylinux_2_28"
-NOT_IN_CODE: Final = ("runner", "tidemill/local", "tidemill/cli", "tidemill/testing", "tidemill/runner", "tidemill/client")
-NOT_IN_LAYER: Final = frozenset(
-    {
-        "typer",
-        "rich",
-        "pygments",
-        "markdown-it-py",
-        "mdurl",
-        "shellingham",
-        "annotated-doc",
-        "click",
-        "httpx",
-        "httpcore",
-        "h11",
-        "anyio",
-        "certifi",
-        "idna",
-        "colorama",
-        "pytz",
-    }
-)
+NOT_IN_CODE: Final = (
+    "runner", "tidemill/local", "tidemill/cli", "tidemill/testing", "tidemill/runner", "tidemill/client", "tidemill/credentials.py",
+    "tidemill/engine/duties.py", "tidemill/http/document.py", "tidemill/store/sleepers.py", "tidemill/py.typed",
+    "tidemill/observe/traces.py", "tidemill/observe/correlation.py",
+    *(f"tidemill/store/{each}" for each in ("demo.py", "sql/demo", "doctor.py", "drift.py", "sql/doctor")),
+)  # fmt: skip
+"""What no handler imports: a test follows their imports."""
+NOT_IN_LAYER: Final = frozenset({
+    "typer", "rich", "pygments", "markdown-it-py", "mdurl", "shellingham", "annotated-doc", "click", "httpx", "httpcore", "h11", "anyio",
+    "certifi", "idna", "colorama", "pytz",
+})  # fmt: skip
 """Packages that only the CLI, the client and the runner import."""
+RUNTIME_CLIENT: Final = frozenset({"awslambdaric", "simplejson", "snapshot-restore-py"})
 USELESS: Final = ("bin", ".lock", "cffi", "pycparser*", "croniter/tests", "pydantic/v1", "**/__pycache__")
 """Of what was installed: parts that only compilers, tests and others' migrations import."""
+COMPILER: Final = Path(__file__).with_name("compile_code.py")
+STATEMENTS: Final = "tidemill/store/sql"
+TASK_ROOT: Final = "/var/task"
+"""Where Lambda unzips the code."""
 _NOT_SOURCE: Final = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
 
 
@@ -67,19 +63,28 @@ def text_digest(text: str) -> str:
 
 
 def code() -> Path:
-    """The functions and the package as Lambda unzips them, with the migrations, compiled where a Python of the runtime's version is."""
-    sources = [ROOT / "functions", ROOT / "migrations"]
-    html = page() or NOT_BUILT
-    folder = MADE / f"code-{digest(sources, RUNTIME, html, ','.join(NOT_IN_CODE), str(python_of_runtime()))}"
+    """The functions and the package as Lambda unzips them, with migrations and page; where a Python of the runtime's version is, compiled
+    without the sources."""
+    python, html = python_of_runtime(), page() or NOT_BUILT
+    sources = [ROOT / "functions", ROOT / "migrations", COMPILER, Path(__file__)]
+    folder = MADE / f"code-{digest(sources, html, str(python))}"
     if not folder.is_dir():
         part = _fresh(folder)
         shutil.copytree(ROOT / "functions", part, ignore=_NOT_SOURCE, dirs_exist_ok=True)
         for name in NOT_IN_CODE:
-            shutil.rmtree(part / name, ignore_errors=True)
+            _remove(part / name)
+        for path in (part / STATEMENTS).rglob("*.sql"):
+            path.write_bytes(sql(path.relative_to(part / STATEMENTS).with_suffix("").as_posix()))  # as it would be read from there
         shutil.copytree(ROOT / "migrations", part / "migrations", ignore=shutil.ignore_patterns("schema.sql"))
         (part / "page").mkdir()
         (part / "page" / "index.html").write_text(html, encoding="utf-8")
-        compiled(part)
+        if python is None:
+            print(
+                f"tidemill: no Python {RUNTIME} here, so imports take twice as long in Lambda; TIDEMILL_PYTHON names one", file=sys.stderr
+            )
+        else:
+            compiler = [str(python), "-X", "no_debug_ranges", str(COMPILER), str(part), TASK_ROOT]
+            subprocess.run(compiler, check=True, capture_output=True)
         _done(part, folder)
     return folder
 
@@ -90,35 +95,22 @@ def layer(target: str = ARM, version: str = RUNTIME) -> Path:
     folder = MADE / f"layer-{target}-{version.replace('.', '')}-{known}"
     if not folder.is_dir():
         part = _fresh(folder)
-        wanted = part / "requirements.txt"
-        wanted.write_text(_lock_without(NOT_IN_LAYER), encoding="utf-8")
-        command = [
-            str(Path(sys.executable).with_name("uv")),
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--require-hashes",
-            "--only-binary",
-            ":all:",
-            "--python-platform",
-            target,
-            "--python-version",
-            version,
-            "--target",
-            str(part / "python"),
-            "-r",
-            str(wanted),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SettingsInvalid(
-                f"the dependency layer could not be made: {' '.join(done.stderr.split())[:300]}; it needs the network once"
-            )
-        wanted.unlink()
+        _install(_lock(LOCK, without=NOT_IN_LAYER), part / "python", target, version)
         for useless in [path for pattern in USELESS for path in (part / "python").glob(pattern)]:
-            shutil.rmtree(useless, ignore_errors=True) if useless.is_dir() else useless.unlink()
+            _remove(useless)
         compiled(part)
+        _done(part, folder)
+    return folder
+
+
+def runtime(version: str) -> Path:
+    """The runtime client that Lambda brings by itself, for this machine and that Python: tests run the bundle under it."""
+    lock = ROOT / "requirements" / "dev.lock"
+    wanted = _lock(lock, only=RUNTIME_CLIENT)
+    folder = MADE / f"runtime-{host()}-{version.replace('.', '')}-{text_digest(wanted)}"
+    if not folder.is_dir():
+        part = _fresh(folder)
+        _install(wanted, part / "python", host(), version)
         _done(part, folder)
     return folder
 
@@ -188,9 +180,27 @@ def compiled(folder: Path) -> bool:
     return True
 
 
-def _lock_without(names: frozenset[str]) -> str:
-    blocks = re.split(r"^(?=[a-z0-9])", LOCK.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return "".join(block for block in blocks if block.partition("==")[0] not in names)
+def _lock(path: Path, *, only: frozenset[str] | None = None, without: frozenset[str] = frozenset()) -> str:
+    """Of a lock file, the packages with these names, or all without those."""
+    blocks = re.split(r"^(?=[a-z0-9])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    names = {block: block.partition("==")[0] for block in blocks}
+    return "".join(block for block, name in names.items() if name not in without and (only is None or name in only))
+
+
+def _install(wanted: str, target: Path, platform_: str, version: str) -> None:
+    """What these lines of a lock file name, as wheels for that platform and Python."""
+    target.mkdir()
+    lock = target.with_name("requirements.txt")
+    lock.write_text(wanted, encoding="utf-8")
+    command = [
+        str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",
+        "--python-platform", platform_, "--python-version", version, "--target", str(target), "-r", str(lock),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lock.unlink()
+    if done.returncode != 0:
+        told = " ".join(done.stderr.split())[:300]
+        raise SettingsInvalid(f"what the lock file names could not be installed: {told}; it needs the network once")
 
 
 def _fresh(folder: Path) -> Path:
@@ -198,6 +208,13 @@ def _fresh(folder: Path) -> Path:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     return part
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _done(part: Path, folder: Path) -> None:
@@ -208,6 +225,6 @@ def _done(part: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    # The second layer is this machine's, for the tests.
-    for made in (code(), layer(), layer(host(), test_python()[1])):
+    # The second layer and the runtime are this machine's, for the tests.
+    for made in (code(), layer(), layer(host(), test_python()[1]), runtime(test_python()[1])):
         print(made.relative_to(ROOT))
