@@ -1,13 +1,11 @@
 """Batches through `Client`, and parents through `HttpSource`, against a whole local instance; `tidemill batches` on top."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
+from harness.dev import cli
 from harness.instance import Instance
 from tidemill.client import Client, HttpSource
 from tidemill.domain import errors
@@ -54,13 +52,11 @@ def test_a_batch_from_creation_to_its_callback(client: Client, source: HttpSourc
     with pytest.raises(errors.InvalidTransition):
         client.cancel_batch(made.id)
 
-    env = {**os.environ, "TIDEMILL_URL": instance.url, "TIDEMILL_API_KEY": instance.api_key}
-    command = [sys.executable, "-m", "tidemill.cli", "batches"]
-    shown = subprocess.run([*command, "show", made.id], env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+    here = {"TIDEMILL_URL": instance.url, "TIDEMILL_API_KEY": instance.api_key}
+    shown = cli("batches", "show", made.id, **here).stdout
     assert "nightly" in shown
     assert "on_success: sum (created)" in shown
-    raw = subprocess.run([*command, "show", made.id, "--json"], env=env, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert json.loads(raw)["completed"] == 3
+    assert json.loads(cli("batches", "show", made.id, "--json", **here).stdout)["completed"] == 3
 
 
 def test_a_batch_is_cancelled(client: Client) -> None:

@@ -1,14 +1,12 @@
 """`tidemill queues`, `rate-classes`, `limits` and `explain` against a whole local instance, and the calls behind them."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from harness.dev import cli
 from harness.instance import Instance
 from tidemill.client import Client
 
@@ -24,10 +22,9 @@ def client(instance: Instance) -> Iterator[Client]:
 @pytest.fixture
 def say(instance: Instance) -> Say:
     """What a command prints; its exit code is as expected."""
-    env = {**os.environ, "TIDEMILL_URL": instance.url, "TIDEMILL_API_KEY": instance.api_key}
 
     def run(*words: str, code: int = 0) -> str:
-        done = subprocess.run([sys.executable, "-m", "tidemill.cli", *words], env=env, capture_output=True, text=True, timeout=60)
+        done = cli(*words, TIDEMILL_URL=instance.url, TIDEMILL_API_KEY=instance.api_key)
         assert done.returncode == code, done.stderr
         print(done.stdout + done.stderr)  # to be looked at with -s
         return done.stdout + done.stderr
