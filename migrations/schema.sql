@@ -394,18 +394,30 @@ declare
     v_queue_id uuid;
     v_is_new_level boolean;
     v_is_plain boolean := false;
+    v_is_bounded boolean;
     v_id uuid;
     v_run_at timestamptz;
 begin
     if jsonb_typeof(p_job) = 'object' and p_job - tidemill.plain_fields() = '{}' then
         v_priority := coalesce((p_job ->> 'priority')::smallint, 0::smallint);
         select q.id, not exists (select 1 from tidemill.queue_levels l where l.queue_id = q.id and l.priority = v_priority),
-               q.max_unfinished_jobs is null
-               and not exists (select 1 from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type = p_job ->> 'job_type')
+               q.max_unfinished_jobs is not null,
+               not exists (select 1 from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type = p_job ->> 'job_type')
                and not exists (select 1 from tidemill.quarantine x where x.project_id = p_project_id and x.is_quarantined)
-        into v_queue_id, v_is_new_level, v_is_plain
+        into v_queue_id, v_is_new_level, v_is_bounded, v_is_plain
         from tidemill.queues q
         where q.project_id = p_project_id and q.name = coalesce(p_job ->> 'queue', 'default') and not q.is_closed;
+    end if;
+    if v_is_plain and v_is_bounded then
+        perform pg_advisory_xact_lock(tidemill.fill_lock(v_queue_id));
+        -- A long transaction may have been waited for: what was read before is asked again, and no entry may be behind the clock.
+        v_now := coalesce(p_now, clock_timestamp());
+        v_is_plain := exists (select 1 from tidemill.queues q where q.id = v_queue_id and not q.is_closed)
+            and not exists (select 1 from tidemill.concurrency_limits c where c.project_id = p_project_id and c.job_type = p_job ->> 'job_type')
+            and not exists (select 1 from tidemill.quarantine x where x.project_id = p_project_id and x.is_quarantined);
+        if v_is_plain then
+            v_is_plain := tidemill.take_room(v_queue_id, 1) = 1;
+        end if;
     end if;
     if v_is_plain is not true then
         return (select jsonb_build_array(r.job_id, r.state, r.deduplicated, r.code, r.field, r.message)::text
@@ -1737,13 +1749,20 @@ declare
 begin
     for v_try in 1..20 loop
         begin
-            with free as materialized (
-                select u.key from tidemill.unique_holds u
-                where u.project_id = p_project_id and u.kind = 'unique' and u.key = any(p_keys)
-                order by u.key for update skip locked)
+            with wanted as materialized (
+                select distinct k.key from unnest(p_keys) as k (key) order by 1
+            ), free as materialized (
+                select f.key from wanted w
+                cross join lateral (
+                    select u.key from tidemill.unique_holds u
+                    where u.project_id = p_project_id and u.kind = 'unique' and u.key = w.key for update skip locked) f
+            )
             select array_agg(h.key) into v_busy
-            from tidemill.unique_holds h
-            where h.project_id = p_project_id and h.kind = 'unique' and h.key = any(p_keys) and h.key not in (select f.key from free f);
+            from wanted w
+            cross join lateral (
+                select u.key from tidemill.unique_holds u
+                where u.project_id = p_project_id and u.kind = 'unique' and u.key = w.key limit 1) h
+            where h.key not in (select f.key from free f);
             exit when v_busy is null;
             raise exception 'busy' using errcode = 'TM000';
         exception when sqlstate 'TM000' then

@@ -201,6 +201,31 @@ def test_two_who_enqueue_at_once_wait_for_each_other_and_do_not_overshoot(mill: 
     assert mill.count("jobs") == 6
 
 
+@pytest.mark.parametrize("closes", [False, True])
+def test_single_job_that_waited_for_its_turn_knows_what_has_happened_meanwhile(mill: Mill, closes: bool) -> None:
+    """It is due from when its turn came (a claim does not look further back), and no job of a queue that was closed."""
+    bounded(mill, 10)
+    other, observer, refused = mill.another(), mill.another(), []
+
+    def enqueue() -> None:
+        try:
+            other.new()
+        except Invalid as error:
+            refused.append(error)
+
+    with mill.conn.transaction():
+        mill.enqueue_all([{}])
+        thread = threading.Thread(target=enqueue)
+        thread.start()
+        until(lambda: waiting_on_locks(observer.conn))
+        observer.conn.execute("update tidemill.queues set is_closed = %s", [closes])
+        row = observer.conn.execute("select clock_timestamp()").fetchone()
+    thread.join(timeout=120)
+    assert (len(refused), mill.count("jobs")) == ((1, 1) if closes else (0, 2))
+    behind = mill.conn.execute("select count(*) from tidemill.job_queue_entries where run_at < %s", row).fetchone()
+    assert behind == (1,), "that of the one who was waited for"
+
+
 def test_older_snapshot_cannot_overshoot(mill: Mill) -> None:
     """An application's REPEATABLE READ does not see what came in since it began; it fails rather than count wrongly."""
     bounded(mill, 3)

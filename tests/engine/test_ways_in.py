@@ -156,3 +156,15 @@ def test_a_sleeper_is_rung_when_the_transaction_commits_and_not_for_what_was_tak
         assert list(asleep.conn.notifies(timeout=0)) == []
     assert [n.channel for n in asleep.conn.notifies(timeout=60, stop_after=1)] == [channel]
     assert mill.count("queue_sleepers") == 0
+
+
+@pytest.mark.parametrize(("queue", "general"), [("default", False), ("roomy", False), ("full", True), ("absent", True)])
+def test_a_plain_job_takes_the_short_way_unless_it_is_refused(mill: Mill, queue: str, general: bool) -> None:
+    calls = "select coalesce(sum(calls), 0) from pg_stat_xact_user_functions where schemaname = 'tidemill' and funcname = 'admit'"
+    with mill.conn.transaction(force_rollback=True):
+        mill.conn.execute("set local track_functions = 'pl'")
+        before = mill.conn.execute(calls.encode()).fetchone()
+        mill.conn.execute(ONE, {"p": mill.project_id, "jobs": json.dumps({"job_type": "t", "queue": queue}), "now": T0})
+        after = mill.conn.execute(calls.encode()).fetchone()
+    assert before is not None
+    assert after == (before[0] + general,)

@@ -205,8 +205,6 @@ def held_at(store: PostgresStore, later: str = "0") -> Any:
 @pytest.mark.parametrize("verb", VERBS)
 def test_verb_reads_only_what_it_moves(conn: Connection, store: PostgresStore, verb: str) -> None:
     """Counted by the server over everything the verb does, functions included."""
-    if verb == "enqueue 100 with keys":
-        crowd.needs_plans_of_17(conn)
     call, rows = VERBS[verb]
     held = leases(conn)
     before = crowd.touched(conn)
