@@ -1,6 +1,6 @@
 """A project with its default queue, and SQLAlchemy on the same database."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -9,7 +9,9 @@ import sqlalchemy
 from psycopg import Connection
 from sqlalchemy.orm import Session
 
+from harness.dev import cli
 from harness.instance import Instance, running
+from tidemill.client import Client
 from tidemill.domain.jobs import ClaimedJob, ClaimRequest
 from tidemill.engine.claim import claim
 from tidemill.store.bootstrap import Founding, bootstrap
@@ -59,3 +61,22 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """The real thing, one for the tests of a module."""
     with (tmp_path_factory.mktemp("instance") / "log").open("wb") as log, running(log) as made:
         yield made
+
+
+@pytest.fixture
+def client(instance: Instance) -> Iterator[Client]:
+    with Client(instance.url, instance.api_key) as made:
+        yield made
+
+
+@pytest.fixture
+def say(instance: Instance) -> Callable[..., str]:
+    """What a command prints in a terminal of 80 columns, with nobody to be asked; its exit code is as expected."""
+
+    def run(*words: str, code: int = 0) -> str:
+        done = cli(*words, TIDEMILL_URL=instance.url, TIDEMILL_API_KEY=instance.api_key, COLUMNS="80")
+        assert done.returncode == code, done.stderr
+        print(done.stdout + done.stderr)  # to be looked at with -s
+        return done.stdout + done.stderr
+
+    return run

@@ -2,34 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
-
-from harness.dev import cli
-from harness.instance import Instance
 from tidemill.client import Client
 
 Say = Callable[..., str]
-
-
-@pytest.fixture
-def client(instance: Instance) -> Iterator[Client]:
-    with Client(instance.url, instance.api_key) as made:
-        yield made
-
-
-@pytest.fixture
-def say(instance: Instance) -> Say:
-    """What a command prints; its exit code is as expected."""
-
-    def run(*words: str, code: int = 0) -> str:
-        done = cli(*words, TIDEMILL_URL=instance.url, TIDEMILL_API_KEY=instance.api_key)
-        assert done.returncode == code, done.stderr
-        print(done.stdout + done.stderr)  # to be looked at with -s
-        return done.stdout + done.stderr
-
-    return run
 
 
 def test_queues_are_listed_shown_set_paused_and_resumed(client: Client, say: Say) -> None:

@@ -1,4 +1,4 @@
-"""`tidemill batches`: how far batches are."""
+"""`tidemill batches`: how far batches are, and their end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from tidemill.cli import connection, output
+from tidemill.cli.asking import confirm
 from tidemill.client.models import Batch
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, help="List and show batches.")
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, help="List, show, seal and cancel batches.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line")]
 
@@ -39,6 +40,33 @@ def show(batch_id: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJson
         output.print_json(batch.raw)
     else:
         output.print_fields(_fields(batch))
+
+
+@app.command()
+def seal(batch_id: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJson = False) -> None:
+    """Say that no more jobs come: the callbacks follow once all have ended."""
+    with connection.client() as client:
+        _tell(client.seal_batch(batch_id), as_json=as_json)
+
+
+@app.command()
+def cancel(
+    batch_id: Annotated[str, typer.Argument(metavar="ID")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel what has not begun, and ask what runs to stop. No callback is created."""
+    with connection.client() as client:
+        pending = client.get_batch(batch_id).pending
+        confirm(f"Cancels what is left of this batch: {pending:,} job{'s' * (pending != 1)}; no callback follows.", yes=yes)
+        _tell(client.cancel_batch(batch_id), as_json=as_json)
+
+
+def _tell(batch: Batch, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json(batch.raw)
+    else:
+        print(f"{batch.id}  {batch.status}: {batch.pending:,} pending, {batch.cancelled:,} cancelled of {batch.total:,}")
 
 
 def _row(batch: Batch) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Annotated, Any
 
@@ -11,11 +13,16 @@ import typer
 
 from tidemill.cli import connection, output
 from tidemill.cli.app import AWAY, REFUSED, exit_code, one_line
+from tidemill.cli.asking import confirm
+from tidemill.cli.enqueue import duration_ms
 from tidemill.client.models import Job
 from tidemill.domain.errors import TidemillError
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, help="List, show, cancel and retry jobs.")
+app = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, help="List, show and move jobs; their logs and timeline."
+)
 
+Id = Annotated[str, typer.Argument(metavar="ID", help="The job's id")]
 Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="One or more job ids")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line")]
 
@@ -70,6 +77,68 @@ def cancel(
 def retry(ids: Ids, as_json: AsJson = False) -> None:
     """Put dead-lettered jobs back at their first attempt."""
     _each(ids, lambda client, job_id: client.retry(job_id), as_json=as_json)
+
+
+@app.command()
+def promote(ids: Ids, as_json: AsJson = False) -> None:
+    """Let held or scheduled jobs go now."""
+    _each(ids, lambda client, job_id: client.promote(job_id), as_json=as_json)
+
+
+@app.command()
+def reschedule(
+    ids: Ids,
+    run_at: Annotated[str | None, typer.Option("--run-at", help="An instant, RFC 3339: 2027-01-31T09:00:00Z")] = None,
+    delay: Annotated[str | None, typer.Option(help="Or from now: 90s, 5m, 2h, 1d")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give waiting jobs another time."""
+    if (run_at is None) == (delay is None):
+        raise typer.BadParameter("give either --run-at or --delay")
+    at = run_at or (datetime.now(UTC) + timedelta(milliseconds=duration_ms(delay or ""))).isoformat()
+    _each(ids, lambda client, job_id: client.reschedule(job_id, at), as_json=as_json)
+
+
+@app.command()
+def rerun(ids: Ids, as_json: AsJson = False) -> None:
+    """Make a fresh copy of each job, due now, without its keys; prints the copies."""
+    _each(ids, lambda client, job_id: client.rerun(job_id).job, as_json=as_json)
+
+
+@app.command()
+def delete(ids: Ids, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False, as_json: AsJson = False) -> None:
+    """Delete jobs with their history, for good. Not while a worker holds them."""
+    confirm(f"Deletes {len(ids)} job{'s' * (len(ids) != 1)}, with their history, for good.", yes=yes)
+
+    def one(client: Any, job_id: str) -> Job:
+        job: Job = client.get_job(job_id)
+        client.delete(job_id)
+        return replace(job, state="deleted")
+
+    _each(ids, one, as_json=as_json)
+
+
+@app.command()
+def logs(
+    job_id: Id, level: Annotated[str | None, typer.Option(help="At least so grave: debug, info, warning or error")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most")] = 1_000, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Print what a job's attempts have logged, oldest first."""
+    with connection.client() as client:
+        for line in islice(client.logs(job_id, level=level), limit):
+            output.print_json(line) if as_json else print(f"{line['ts']}  {line['level']:<7}  {line['message']}")
+
+
+@app.command()
+def events(job_id: Id, as_json: AsJson = False) -> None:
+    """Print a job's timeline: what happened to it, and when."""
+    with connection.client() as client:
+        for event in client.events(job_id):
+            if as_json:
+                output.print_json(event)
+                continue
+            about = [f"{name} {event[key]}" for name, key in (("attempt", "attempt"), ("worker", "worker_id")) if event[key] is not None]
+            print("  ".join([event["at"], f"{event['event']:<12}", *about, *([event["detail"]] if event["detail"] else [])]).rstrip())
 
 
 def _each(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated, Any, Final
@@ -10,7 +9,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from tidemill.cli import connection, output
-from tidemill.cli.app import MISUSED, REFUSED
+from tidemill.cli.app import REFUSED
+from tidemill.cli.asking import confirm
 from tidemill.cli.watching import watch
 from tidemill.cli.words import summary, touched
 
@@ -92,7 +92,7 @@ def apply(
     with connection.client() as client:
         found = client.get_operation(operation_id)
         if found["status"] == "planned":
-            _confirm(touched(found), yes=yes)
+            confirm(touched(found), yes=yes)
         if found["status"] not in ("applying", "completed"):
             found = client.apply_operation(operation_id, allow_drift=allow_drift)
         if wait:
@@ -124,24 +124,12 @@ def undo(operation_id: Id, yes: Yes = False, wait: Wait = True, as_json: AsJson 
     with connection.client() as client:
         found = client.get_operation(operation_id)
         if "undo" in found["actions"]:
-            _confirm(f"Puts back up to {found['affected']:,} jobs that this {found['action']} moved.", yes=yes)
+            confirm(f"Puts back up to {found['affected']:,} jobs that this {found['action']} moved.", yes=yes)
         if found["status"] not in ("undoing", "undone"):
             found = client.undo_operation(operation_id)
         if wait:
             found = watch(client, found, until=("undone",), quiet=as_json)
     _tell(found, as_json=as_json)
-
-
-def _confirm(what: str, *, yes: bool) -> None:
-    if yes:
-        return
-    print(what)
-    if not sys.stdin.isatty():
-        print("tidemill: nobody is there to be asked: give --yes", file=sys.stderr)
-        raise typer.Exit(MISUSED)
-    if not typer.confirm("Go on?", default=False):
-        print("nothing was done")
-        raise typer.Exit(REFUSED)
 
 
 def _tell(found: Mapping[str, Any], *, as_json: bool) -> None:

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli import connection, output
+from tidemill.cli.asking import confirm
 from tidemill.cli.enqueue import duration_ms, json_value
 
 app = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, help="Put, preview, pause and trigger schedules."
+    add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, help="Put, preview, pause, trigger and delete schedules."
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name")]
@@ -49,6 +50,10 @@ def put(
     backfill_limit: Annotated[int, typer.Option(min=0, max=1000, help="With backfill: how many at most")] = 0,
     overlap: Annotated[str, typer.Option(help="allow, skip, buffer_one or cancel_running")] = "allow",
     jitter: Annotated[str | None, typer.Option(help="Spread runs over this time: 30s")] = None,
+    on_gap: Annotated[str | None, typer.Option(help="A local time that a clock change leaves out: fire_after (default) or skip")] = None,
+    on_fold: Annotated[str | None, typer.Option(help="One that comes twice: first (default), second or both")] = None,
+    starts_at: Annotated[str | None, typer.Option(help="Not before this instant, RFC 3339")] = None,
+    ends_at: Annotated[str | None, typer.Option(help="Not after this instant, RFC 3339")] = None,
     paused: Annotated[bool | None, typer.Option("--paused/--active", help="Default: as it is")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,6 +63,8 @@ def put(
     fields |= {"every_ms": duration_ms(every)} if every is not None else {}
     fields |= {"jitter_ms": duration_ms(jitter)} if jitter is not None else {}
     fields |= {"is_paused": paused} if paused is not None else {}
+    given = {"on_gap": on_gap, "on_fold": on_fold, "starts_at": starts_at, "ends_at": ends_at}
+    fields |= {field: value for field, value in given.items() if value is not None}
     job = {"job_type": job_type, "queue": queue, "payload": json_value(payload)}
     with connection.client() as client:
         _print(client.put_schedule(name, job=job, **fields), as_json=as_json)
@@ -113,6 +120,16 @@ def pause(name: Name, as_json: AsJson = False) -> None:
 def resume(name: Name, as_json: AsJson = False) -> None:
     """End a pause, or try again after an error."""
     _steer(lambda client: client.resume_schedule(name), as_json=as_json)
+
+
+@app.command()
+def delete(name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False, as_json: AsJson = False) -> None:
+    """Delete a schedule. Its jobs stay; occurrences that are not due yet are cancelled."""
+    with connection.client() as client:
+        found = client.get_schedule(name)
+        confirm(f"Deletes schedule {name} ({found['description'] or _timing(found)}), for good.", yes=yes)
+        client.delete_schedule(name)
+    output.print_json({"name": name, "deleted": True}) if as_json else print(f"{name}: deleted")
 
 
 @app.command()

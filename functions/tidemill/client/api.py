@@ -16,6 +16,7 @@ from tidemill.client.limits import LimitCalls
 from tidemill.client.models import BulkAnswer, BulkItem, Enqueued, Execution, Job
 from tidemill.client.operations import OperationCalls
 from tidemill.client.operator import OperatorCalls
+from tidemill.client.policies import PolicyCalls
 from tidemill.client.retry import Breaker, RetryRule
 from tidemill.client.schedules import ScheduleCalls
 from tidemill.client.stats import StatCalls
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 KEY_PREFIX: Final = "auto:"
 
 
-class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls, LimitCalls, StatCalls, WebhookCalls):
+class Client(OperatorCalls, OperationCalls, ScheduleCalls, BatchCalls, KeyCalls, LimitCalls, PolicyCalls, StatCalls, WebhookCalls):
     """One project's queue. Thread-safe: share one among all threads; close it, or use it as a context manager.
 
     timeout: seconds for connecting and for each silence while reading. retries: further tries after the first, with

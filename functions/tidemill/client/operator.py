@@ -1,4 +1,4 @@
-"""What an operator's tools ask for: queues, retry policies, workers, the scheduler's pass, the version."""
+"""What an operator's tools ask for: queues, quarantine, workers, dead letters, the scheduler's pass, the version."""
 
 from __future__ import annotations
 
@@ -56,14 +56,6 @@ class OperatorCalls(Calls):
     def discard_quarantine(self, fingerprint: str) -> Thing:
         """Cancels the jobs that are set aside; later ones are still set aside. NotFound."""
         return self._thing("POST", _named("quarantine", fingerprint, "discard"), {})
-
-    def list_retry_policies(self) -> list[Thing]:
-        """All named retry policies of the project."""
-        return list(self._pages("/v1/retry-policies", {}))
-
-    def create_retry_policy(self, name: str, **fields: Any) -> Thing:
-        """A new named policy; fields as inline in a job (`strategy`, `base_delay_ms`, `max_attempts` …)."""
-        return self._thing("POST", "/v1/retry-policies", {"name": name, **fields}, repeatable=False)
 
     def list_workers(self, **filters: Any) -> list[Thing]:
         """The workers, live and stale, with versions and load. Filters: `state` (live, stale), `name`, `version`, `queue`; None = any."""

@@ -19,6 +19,7 @@ from typing import IO, Any, Final, TypeVar
 
 from tidemill.local import founding, postgres
 from tidemill.local.announce import Ready
+from tidemill.local.code_watch import CodeWatch
 from tidemill.local.couriers import LocalCourier
 from tidemill.local.data_folder import LocalPostgresError
 from tidemill.local.demo_worker import DemoWorker
@@ -85,6 +86,7 @@ class Instance:
         await self._http.start()
         self._keep(self._watch_database(server))
         self._keep(self._go_on(runtime))
+        self._keep(CodeWatch(on_terminal=self._log_name is not None).run())
         if self.options.builds_page:
             self._keep(PageBuilder().run())
         if self.options.has_worker:

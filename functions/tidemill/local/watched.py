@@ -1,4 +1,4 @@
-"""`python -m tidemill.local.watched MODULE ARGUMENT…` runs a module, and ends it when the process that started it is gone.
+"""`python -m tidemill.local.watched MODULE ARGUMENT…` runs a module with all statements read, and ends it when who started it is gone.
 
 Standard input is a pipe that the starter holds and never writes to: it closes when the starter ends, cleanly or not.
 """
@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 
+from tidemill.store.statements import load_all
+
 
 def _watch(pipe: int) -> None:
     while os.read(pipe, 1):
@@ -17,12 +19,13 @@ def _watch(pipe: int) -> None:
 
 
 def main() -> None:
-    """Start watching, put nothing in the place of standard input, become the module."""
+    """Start watching, put nothing in the place of standard input, read the statements, become the module."""
     pipe = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     threading.Thread(target=_watch, args=(pipe,), name="starter-watch", daemon=True).start()
+    load_all()
     sys.argv = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

@@ -44,6 +44,7 @@ from tidemill.engine import settle as settles
 from tidemill.engine import worker as workers
 from tidemill.engine.duties import duties
 from tidemill.runner.sources.link import Link
+from tidemill.store.statements import load_all
 
 STRAYS = 1_000
 BEAT_MS = 5_000
@@ -59,6 +60,7 @@ class PostgresSource:
 
     def __init__(self, dsn: str | Callable[[], str], project_id: str | None = None) -> None:
         """project_id None: the only project in the database."""
+        load_all()
         fresh = dsn if callable(dsn) else lambda: dsn
         self._given_project = project_id
         self._project_id = ""
