@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)  # a million rows take a while to make on 
 MILLION = 1_000_000
 HEAD = 2 * BATCH
 """Only the oldest rows have their job; a pass that looked at others would not find theirs, and would have read them."""
-ROWS = 15 * BATCH
+ROWS = 16 * BATCH
 """Read and written by one pass over 500 expired leases, their entries, jobs and history; the little table of jobs may be read whole."""
 GROWTH_KB = 10_000
 
