@@ -143,6 +143,21 @@ def test_a_dead_job_reaches_a_receiver_that_verifies_it(gateway: Gateway, courie
         assert hidden not in everything
 
 
+def test_what_a_removed_webhook_was_not_told_is_not_told_to_the_next_one(gateway: Gateway, courier: Courier) -> None:
+    with Receiver() as receiver:
+        local(gateway, receiver)
+        kill(gateway)
+        gateway.post("/v1/tick")
+        assert gateway.request("DELETE", "/v1/webhook").status == 204
+        local(gateway, receiver)
+        courier.run(5)
+        assert receiver.got() == []
+        gateway.post("/v1/webhook/test")
+        gateway.post("/v1/tick")
+        courier.run(5)
+        assert [got.json["type"] for got in receiver.got()] == ["webhook.test"]
+
+
 def make_due(gateway: Gateway) -> None:
     gateway.sql("update tidemill.jobs set run_at = now() where phase = 'moving' and project_id = tidemill.system_project()")
     gateway.sql(

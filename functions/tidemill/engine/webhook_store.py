@@ -52,8 +52,8 @@ class WebhookStore(SettleStore, EnqueueStore, ClaimStore, Protocol):
     def note_call(self, due: Due, call_id: str, things: int, quiet_secs: int) -> None:
         """A call is about to be made; the webhook is left in peace for a while."""
 
-    def hooks(self, project_ids: Sequence[str], *, now: datetime | None) -> tuple[dict[str, Hook], datetime | None]:
-        """The projects' webhooks, and the clock (None: there is none of them)."""
+    def hooks(self, call_ids: Sequence[str], *, now: datetime | None) -> tuple[dict[str, Hook], datetime | None]:
+        """The webhooks by the calls that go to them, and the clock (None: there is none of them)."""
 
     def note_ends(self, ends: Sequence[Ending], *, now: datetime | None) -> int:
         """Notes how calls went; how many of them were waiting."""

@@ -56,11 +56,11 @@ def take(store: WebhookStore, courier_id: str, *, limit: int, now: datetime | No
         if not claimed:
             return []
         payloads = {job.job_id: json.loads(job.payload) for job in claimed}
-        hooks, at = store.hooks(sorted({payload["project_id"] for payload in payloads.values()}), now=now)
+        hooks, at = store.hooks(sorted(payloads), now=now)
         calls, dropped = list[Call](), list[ClaimedJob]()
         for job in claimed:
             payload = payloads[job.job_id]
-            hook = hooks.get(payload["project_id"])
+            hook = hooks.get(job.job_id)
             if hook is None or at is None or (hook.is_paused and payload["event"] != domain.TEST):
                 dropped.append(job)
             else:

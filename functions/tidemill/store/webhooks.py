@@ -75,9 +75,9 @@ class Webhooks(Reads):
         params = {"id": call_id, "project_id": due.project_id, "event": due.event, "things": things}
         self._conn.execute(sql("webhooks/tell"), {**params, "quiet_secs": quiet_secs, "now": due.now})
 
-    def hooks(self, project_ids: Sequence[str], *, now: datetime | None) -> tuple[dict[str, Hook], datetime | None]:
-        rows = self._rows("webhooks/hooks", {"project_ids": array(project_ids), "now": now})
-        return {row[0]: Hook(*row[:4]) for row in rows}, rows[0][4] if rows else None
+    def hooks(self, call_ids: Sequence[str], *, now: datetime | None) -> tuple[dict[str, Hook], datetime | None]:
+        rows = self._rows("webhooks/hooks", {"call_ids": array(call_ids), "now": now})
+        return {row[0]: Hook(*row[1:5]) for row in rows}, rows[0][5] if rows else None
 
     def note_ends(self, ends: Sequence[Ending], *, now: datetime | None) -> int:
         ordered = sorted(ends)
