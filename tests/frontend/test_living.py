@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from frontend.conftest import Tab, go
 from playwright.sync_api import Page, expect
 
@@ -149,3 +150,57 @@ def test_verdict_names_the_queue_that_nobody_takes_from(page: Page, shown: Showc
     expect(verdict).to_contain_text(re.compile("No live worker takes from billing|No worker is alive"))
     verdict.get_by_role("link", name="reports is paused").click()
     expect(page.get_by_role("heading", name="reports", exact=True)).to_be_visible()
+
+
+LINKED = {
+    "jobs/{queued}?open=edit": "Edit this job",
+    "limits?open=class&on=mail": "Edit mail",
+    "limits?open=class&on=never-made": "This cannot be shown",
+    "queues/billing?open=weight&on=tenant-1": "Weight of tenant-1",
+    "retry-policies?open=edit&on=gently": "Edit gently",
+    "jobs?queue=billing&open=plan&on={operation}": "cancel all that match",
+}
+
+
+def test_a_link_opens_what_was_open_and_closing_it_leaves_the_screen_as_it_was(page: Page, shown: Showcase) -> None:
+    for link, title in LINKED.items():
+        page.goto("about:blank")
+        go(page, shown, link.format(**shown.jobs, operation=shown.operation))
+        dialog = page.get_by_role("dialog", name=title)
+        expect(dialog).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        screen = link.split("open=")[0].rstrip("?&").format(**shown.jobs)
+        assert page.url.endswith(f"/{screen}")
+    expect(page.get_by_role("table", name="Jobs")).to_contain_text("mail.send")
+
+
+def test_back_closes_a_form_and_forward_opens_it_again(page: Page, shown: Showcase) -> None:
+    go(page, shown, "schedules")
+    go(page, shown, "schedules/nightly-report")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    expect(page.get_by_role("heading", name="Edit nightly-report")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="nightly-report", exact=True)).to_be_visible()
+    page.go_forward()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.get_by_role("heading", name="nightly-report", exact=True)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Schedules", exact=True)).to_be_visible()
+
+
+def test_why_a_job_waits_names_times_and_jobs_as_such(page: Page, shown: Showcase) -> None:
+    shown.ask("POST", "/v1/queues", {"name": "alone"})
+    worker = {"name": "was-here", "queues": ["alone"], "max_concurrency": 1, "version": "1", "hostname": "h", "lease_ms": 600_000}
+    was_here = shown.ask("POST", "/v1/workers", worker)["worker_id"]
+    first, second = (shown.enqueue(job_type="alone", queue="alone", concurrency={"limit": 1}, rate_class="unmade") for _ in range(2))
+    [held] = shown.ask("POST", "/v1/claims", {"worker_id": was_here, "queues": ["alone"], "limit": 1})["jobs"]
+    assert held["id"] == first
+    with psycopg.connect(shown.dev.dsn, autocommit=True) as conn:
+        conn.execute("update tidemill.workers set last_seen_at = now() - interval '3 hours' where id = %s", [was_here])
+    go(page, shown, f"jobs/{second}")
+    why = page.get_by_role("region", name="Why is it not running?")
+    expect(why).to_contain_text("no live worker listens, the last one was seen at 3 h ago")
+    expect(why.get_by_role("link")).to_have_attribute("href", re.compile(f"/jobs/{first}$"))
+    expect(why).to_contain_text("Beside that: rate class unmade does not exist: it holds nothing back")
+    assert not re.search(r"\d{4}-\d\d-\d\d|[a-z]_[a-z]", why.inner_text()), "no raw instant, no code"

@@ -266,7 +266,7 @@ def test_role_is_given_and_taken_back_but_the_last_owner_stays_one_in_the_words_
     assert page.locator("main img, main script").count() == 0
 
 
-def test_payloads_are_hidden_from_a_role_and_the_project_gets_another_name(page: Page, shown: Showcase) -> None:
+def test_payloads_are_hidden_from_a_role_and_the_project_gets_another_name(context: BrowserContext, page: Page, shown: Showcase) -> None:
     go(page, shown, "members")
     dialog = open_dialog(page, "Settings of My organization")
     dialog.get_by_label("Hide payloads from viewers").check()
@@ -274,6 +274,23 @@ def test_payloads_are_hidden_from_a_role_and_the_project_gets_another_name(page:
     expect(page.get_by_text("My organization is changed.")).to_be_visible()
     open_dialog(page, "Settings of My organization")
     expect(dialog.get_by_label("Hide payloads from viewers")).to_be_checked()
+    press(dialog, "Keep as it is")
+    dialog = open_dialog(page, "Add somebody")
+    dialog.get_by_label("E-mail").fill("support@example.com")
+    press(dialog, "Add")
+    password = (dialog.locator(".mono").text_content() or "").strip()
+    press(dialog, "I have it")
+    theirs = context.new_page()
+    sign_in(theirs, shown, "support@example.com", password)
+    for job in ("completed", "dead", "running"):
+        go(theirs, shown, f"jobs/{shown.jobs[job]}")
+        expect(theirs.locator("main")).to_contain_text("They are hidden for your role: so the owners of the organization have set it.")
+        expect(theirs.locator("main")).not_to_contain_text("null")
+    expect(theirs.locator("main")).to_contain_text("What the lines say is hidden for your role.")
+    go(theirs, shown, "dead-letters")
+    expect(theirs.get_by_role("region", name="SmtpError")).to_contain_text("its text is hidden for your role")
+    theirs.close()
+    open_dialog(page, "Settings of My organization")
     dialog.get_by_label("Hide payloads from viewers").uncheck()
     press(dialog, "Save")
     expect(dialog).to_have_count(0)
@@ -378,3 +395,8 @@ def test_role_is_offered_nothing_that_the_api_would_refuse(context: BrowserConte
         go(theirs, shown, place)
         offered = theirs.locator("main").get_by_role("button", name=re.compile(f"^({forbidden})$", re.IGNORECASE))
         assert offered.count() == 0, f"{place}: {offered.all_inner_texts()}"
+    go(theirs, shown, "projects")
+    webhook = theirs.get_by_role("region", name="Error webhook")
+    expect(webhook).to_contain_text("https://hooks.example.com/…")
+    offered = webhook.get_by_role("group", name="Webhook").get_by_role("button")
+    assert offered.all_inner_texts() == ([] if role == "viewer" else ["Send a test"])

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
+import psycopg
 from frontend.conftest import NARROW, Watch, go, sign_in
+from frontend.test_managing import fault_at, open_dialog, press
 from playwright.sync_api import BrowserContext, Page, expect
 
+from harness.receiver import Receiver, status
 from harness.showcase import Showcase
+from tidemill.courier.rounds import Courier
+from tidemill.courier.send import send
+from tidemill.http.couriers import served
+from tidemill.store.database import Database
 
 
 def state_of(shown: Showcase, job: str) -> str:
@@ -200,3 +207,66 @@ def test_what_was_read_stays_while_the_api_is_away_and_its_age_is_told(context: 
     context.set_offline(False)
     expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_have_count(0, timeout=60_000)
     assert [said for said in watch.said if "error:" in said and "ERR_INTERNET_DISCONNECTED" not in said] == []
+
+
+def carry(shown: Showcase) -> None:
+    """What tells the project's webhook: a tick that notes what is to be told, and a round of a courier on this machine."""
+    database = Database(shown.dev.dsn)
+    with psycopg.connect(shown.dev.dsn, autocommit=True) as conn:
+        conn.execute("update tidemill.webhooks set quiet_until = now() where project_id = %s", [shown.project])
+    shown.tick()
+    Courier(lambda asked: served(database, asked["courier"]), lambda call: send(call, is_local=True)).run(5)
+    database.close()
+
+
+def test_webhook_is_removed_set_tested_paused_and_gets_a_new_secret(page: Page, shown: Showcase) -> None:
+    go(page, shown, "projects")
+    webhook = page.get_by_role("region", name="Error webhook")
+    expect(webhook).to_contain_text("https://hooks.example.com/services/T0/B0")
+    dialog = open_dialog(page, "Remove")
+    expect(dialog).to_contain_text("Its secret and the list of its calls go with it")
+    press(dialog, "Remove it")
+    expect(webhook).to_contain_text("No webhook yet")
+    press(webhook, "Set a webhook")
+    expect(dialog.get_by_label("Address")).to_be_focused()
+    page.keyboard.type("http://10.0.0.1/")
+    page.keyboard.press("Enter")
+    expect(fault_at(dialog, "Address")).to_contain_text("must begin with https://")
+    with Receiver([status(200), status(500)]) as receiver:
+        dialog.get_by_label("Address").fill(receiver.url)
+        dialog.get_by_label("Tell when a schedule breaks").check()
+        press(dialog, "Set it")
+        secrets = [(dialog.locator(".mono").text_content() or "").strip()]
+        press(dialog, "I have it")
+        expect(webhook).to_contain_text("jobs die, a schedule breaks")
+        press(webhook, "Send a test")
+        carry(shown)
+        calls = page.get_by_role("table", name="calls").locator("tbody tr")
+        expect(calls.first).to_contain_text("delivered")
+        expect(webhook.get_by_role("button", name="Send a test")).to_be_enabled()
+        dialog = open_dialog(page, "New secret")
+        press(dialog, "Make it")
+        secrets.append((dialog.locator(".mono").text_content() or "").strip())
+        press(dialog, "I have it")
+        expect(page.locator("body")).not_to_contain_text(secrets[1])
+        expect(webhook).to_contain_text("Old secret signs until")
+        press(webhook, "Send a test")
+        carry(shown)
+        expect(calls.first).to_contain_text("waiting")
+        expect(calls.first).to_contain_text("it answered 500")
+        first, second = receiver.got()
+    assert first.is_signed_by(secrets[0])
+    assert all(second.is_signed_by(secret) for secret in secrets), "both, for a day"
+    press(webhook, "Pause")
+    expect(webhook.locator("header")).to_contain_text("paused")
+    page.get_by_role("button", name="Undo").last.click()
+    expect(webhook.locator("header")).to_contain_text("active")
+    dialog = open_dialog(page, "Change it")
+    dialog.get_by_label("Deaths in these queues only").fill("billing no!name")
+    press(dialog, "Save")
+    expect(fault_at(dialog, "Deaths in these queues only")).to_contain_text("must be 1 to 200 characters")
+    dialog.get_by_label("Deaths in these queues only").fill("billing")
+    press(dialog, "Save")
+    expect(dialog).to_have_count(0)
+    now = shown.ask("GET", "/v1/webhook")
+    assert (now["events"], now["queues"], now["is_paused"]) == (["job.dead_letter", "schedule.broken"], ["billing"], False)

@@ -57,6 +57,7 @@ def arrange(dev: Dev) -> Showcase:
     for name in ("billing", "reports", "hostile"):
         shown.ask("POST", "/v1/queues", {"name": name})
     shown.ask("POST", "/v1/queues/reports/pause")
+    shown.ask("PUT", "/v1/webhook", {"url": "https://hooks.example.com/services/T0/B0", "queues": ["billing", "default"]})
     worker = {"name": "worker-a", "queues": ["default"], "job_types": None, "max_concurrency": 8, "version": "1.2.3", "hostname": "host-a"}
     shown.worker = shown.ask("POST", "/v1/workers", worker)["worker_id"]
     _ended(shown)

@@ -9,7 +9,6 @@ import type { Webhook } from "../api/webhooks.ts";
 import { plural } from "../lib/format.ts";
 import { refreshAll, useResource } from "../lib/live.ts";
 import { useOver } from "../lib/over.ts";
-import { toWith } from "../lib/route.ts";
 import { Button, Card, Facts, State, Time } from "../ui/basic.tsx";
 import { attempt, Confirm, type Deed, Dialog } from "../ui/dialog.tsx";
 import { Secret } from "../ui/secret.tsx";
@@ -81,7 +80,7 @@ function Detail({ of, onEdit, onSecret }: { of: Webhook; onEdit: () => void; onS
         of={[
           ["Goes to", of.url],
           ["Is told when", of.events.map((event) => EVENTS[event] ?? event).join(", ")],
-          ["Of the queues", of.queues?.map((name) => <a key={name} href={toWith({}, "queues", name)}>{name} </a>) ?? "all"],
+          ["Of the queues", of.queues?.join(", ") ?? "all"],
           ["Last arrived", <Time at={of.last_success_at} />],
           ["Last failed", of.last_failure_at && <Time at={of.last_failure_at} />],
           ["Attempts failed since", of.failed_attempts || null],
