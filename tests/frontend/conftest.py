@@ -11,19 +11,22 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 
 from harness.dev import Dev
 from harness.showcase import Showcase, arrange
+from tidemill.http import routes
 
 pytest.importorskip("playwright.sync_api", reason="no playwright here: scripts/setup page")
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
+F = TypeVar("F", bound=Callable[..., None])
 ROOT = Path(__file__).resolve().parents[2]
 SHOTS = ROOT / ".tidemill" / "screenshots"
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
@@ -98,6 +101,38 @@ class Watch:
             self.requests.append(request.url)
 
 
+CALLED: set[str] = set()
+"""The routes that change something which any page of this process has called since the test began."""
+
+
+def calls(*routes: str) -> Callable[[F], F]:
+    """Says of a test that the page itself calls these routes in it ("POST /v1/jobs"). It is held to it; `test_routes.py` reads it."""
+
+    def mark(test: F) -> F:
+        test.__dict__["calls"] = frozenset(routes)
+        return test
+
+    return mark
+
+
+@pytest.fixture(autouse=True)
+def kept_word(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that passed has had the page call what it says."""
+    CALLED.clear()
+    before = request.session.testsfailed
+    yield
+    promised: frozenset[str] = getattr(request.function, "calls", frozenset())
+    if request.session.testsfailed == before:
+        assert promised - CALLED == frozenset(), "the page did not call these in it"
+
+
+def _note_call(request: Request) -> None:
+    path = urlsplit(request.url).path
+    if request.method != "GET" and path.startswith("/v1/"):
+        route = routes.at(path).get(request.method)
+        CALLED.add(f"{request.method} {route.path if route else path}")
+
+
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A browser of the test's own: nobody is signed in."""
@@ -161,6 +196,7 @@ def page(tab: Tab, request: pytest.FixtureRequest) -> Iterator[Page]:
 def _context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport=WIDE, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce")  # type: ignore[arg-type]
     made.set_default_timeout(60_000)
+    made.on("request", _note_call)
     yield made
     made.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from frontend.conftest import go
+from frontend.conftest import calls, go
 from frontend.test_managing import fault_at, open_dialog, press
 from frontend.test_screens import RULES, faults
 from playwright.sync_api import Page, expect
@@ -31,6 +31,7 @@ def blown_up(shown: Showcase, queue: str, payload: object) -> str:
     return job
 
 
+@calls("POST /v1/jobs")
 def test_job_is_enqueued_by_hand_after_its_faults_are_told_at_their_fields(page: Page, shown: Showcase) -> None:
     go(page, shown, "jobs")
     press(page, "Enqueue…")
@@ -64,6 +65,7 @@ def test_job_is_enqueued_by_hand_after_its_faults_are_told_at_their_fields(page:
     expect(page).to_have_url(re.compile(f"/jobs/(?!{job['id']})[0-9a-f-]{{36}}"))
 
 
+@calls("PATCH /v1/jobs/{id}", "POST /v1/jobs/{id}/reschedule")
 def test_job_that_waits_is_edited_and_moved_and_one_that_ended_meanwhile_is_left(page: Page, shown: Showcase) -> None:
     job = shown.enqueue(job_type="edited", queue="reports", payload={"a": 1}, tags=["kept as it is"], delay_ms=60_000)
     go(page, shown, f"jobs/{job}")
@@ -89,6 +91,29 @@ def test_job_that_waits_is_edited_and_moved_and_one_that_ended_meanwhile_is_left
     expect(dialog.get_by_role("alert")).to_contain_text("cancelled")
 
 
+@calls("POST /v1/jobs/{id}/promote", "POST /v1/jobs/{id}/rerun", "DELETE /v1/jobs/{id}", "POST /v1/jobs/{id}/retry")
+def test_job_that_waits_for_a_decision_gets_one_whichever_it_is(page: Page, shown: Showcase) -> None:
+    shown.ask("POST", "/v1/queues", {"name": "decided"})
+    job = shown.enqueue(job_type="decided", queue="decided", hold=True, max_attempts=1)
+    go(page, shown, f"jobs/{job}")
+    header = page.locator("main > header")
+    press(page, "promote")
+    expect(header).to_contain_text("queued")
+    ack = {**leased(shown, job, "decided"), "outcome": "fail", "error": {"class": "Refused", "message": HOSTILE}}
+    shown.ask("POST", "/v1/acks", {"acks": [ack]})
+    expect(header).to_contain_text("dead letter")
+    press(page, "retry")
+    expect(header).to_contain_text("queued")
+    press(page, "rerun")
+    expect(page).to_have_url(re.compile(f"/jobs/(?!{job})[0-9a-f-]{{36}}$"))
+    dialog = open_dialog(page, "delete")
+    expect(dialog).to_contain_text("This cannot be undone")
+    press(dialog, "delete")
+    expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
+    assert [one["id"] for one in shown.ask("GET", "/v1/jobs?queue=decided")["items"]] == [job]
+
+
+@calls("POST /v1/jobs/{id}/cancel")
 def test_running_job_is_asked_to_stop_and_then_cancelled_by_force(page: Page, shown: Showcase) -> None:
     shown.ask("POST", "/v1/queues", {"name": "stuck"})
     job = shown.enqueue(job_type="stuck", queue="stuck")
@@ -103,6 +128,7 @@ def test_running_job_is_asked_to_stop_and_then_cancelled_by_force(page: Page, sh
     expect(page.locator("main > header")).to_contain_text("cancelled")
 
 
+@calls("POST /v1/batches/{id}/seal", "POST /v1/batches/{id}/cancel")
 def test_batch_is_sealed_and_cancelled_with_what_it_touches_said_before(page: Page, shown: Showcase) -> None:
     jobs = [{"job_type": "part", "queue": "reports"} for _ in range(3)]
     callbacks = {"on_complete": {"job_type": "after.all"}}
@@ -120,6 +146,7 @@ def test_batch_is_sealed_and_cancelled_with_what_it_touches_said_before(page: Pa
     assert page.locator("main img, main script").count() == 0
 
 
+@calls("POST /v1/quarantine/{fingerprint}/release", "POST /v1/quarantine/{fingerprint}/discard")
 def test_quarantine_is_released_or_discarded_after_saying_how_many(page: Page, shown: Showcase) -> None:
     for name in ("bomb", "mine"):
         shown.ask("POST", "/v1/queues", {"name": name})
@@ -144,6 +171,7 @@ def test_quarantine_is_released_or_discarded_after_saying_how_many(page: Page, s
     assert page.locator("main img, main script").count() == 0
 
 
+@calls("POST /v1/operations", "POST /v1/operations/{id}/apply", "POST /v1/operations/{id}/undo")
 def test_operation_is_applied_undone_and_another_plan_dropped(page: Page, shown: Showcase) -> None:
     job = shown.enqueue(job_type="bulk.one", queue="reports")
     go(page, shown, "jobs?job_type=bulk.one")
@@ -166,6 +194,7 @@ def test_operation_is_applied_undone_and_another_plan_dropped(page: Page, shown:
     expect(page.get_by_role("region", name="Progress")).to_contain_text("aborted")
 
 
+@calls("POST /v1/operations/{id}/abort")
 def test_running_operation_is_stopped_and_one_that_drifted_says_so_before_it_goes_on(page: Page, shown: Showcase) -> None:
     for _ in range(2):
         shown.enqueue(job_type="bulk.two", queue="reports")
@@ -181,6 +210,7 @@ def test_running_operation_is_stopped_and_one_that_drifted_says_so_before_it_goe
     expect(page.get_by_role("region", name="Progress")).to_contain_text("aborted")
 
 
+@calls("PUT /v1/schedules/{name}")
 def test_schedule_is_edited_without_losing_what_the_form_folds_away(page: Page, shown: Showcase) -> None:
     rules = {"on_missed": "backfill", "backfill_limit": 7, "overlap": "skip", "on_fold": "both", "jitter_ms": 1_500}
     span = {"starts_at": "2027-01-01T00:00:00Z", "ends_at": "2028-01-01T00:00:00Z"}
@@ -204,6 +234,7 @@ def test_schedule_is_edited_without_losing_what_the_form_folds_away(page: Page, 
     assert (now["cron"], now["job"]["priority"]) == ("6 4 * * *", 3)
 
 
+@calls("POST /v1/schedules/{name}/pause", "POST /v1/schedules/{name}/resume", "POST /v1/schedules/{name}/trigger", "DELETE /v1/schedules/{name}")
 def test_schedule_is_paused_resumed_triggered_and_deleted(page: Page, shown: Showcase) -> None:
     shown.ask("PUT", "/v1/schedules/short", {"every_ms": 3_600_000, "job": {"job_type": "short.job", "queue": "reports"}})
     go(page, shown, "schedules/short")
@@ -236,6 +267,7 @@ def test_simulation_compares_waits_and_says_what_is_wrong_with_its_rules(page: P
     expect(page.get_by_role("region", name="Simulated waits")).to_contain_text("tenant-1")
 
 
+@calls("POST /v1/workers/{id}/command")
 def test_worker_is_asked_by_commands_that_wait_for_its_heartbeat(page: Page, shown: Showcase) -> None:
     shown.ask("POST", f"/v1/workers/{shown.worker}/heartbeat", {"leases": []})
     go(page, shown, f"workers/{shown.worker}")
@@ -249,6 +281,7 @@ def test_worker_is_asked_by_commands_that_wait_for_its_heartbeat(page: Page, sho
     expect(header).to_contain_text("asked to terminate")
 
 
+@calls("DELETE /v1/workers/{id}")
 def test_worker_that_has_gone_silent_is_removed_and_gives_back_what_it_held(page: Page, shown: Showcase) -> None:
     shown.ask("POST", "/v1/queues", {"name": "lost"})
     worker = {"name": "silent", "queues": ["lost"], "max_concurrency": 1, "version": "1", "hostname": HOSTILE, "lease_ms": 1_000}

@@ -6,7 +6,7 @@ import re
 
 import httpx
 import pytest
-from frontend.conftest import go, sign_in
+from frontend.conftest import calls, go, sign_in
 from frontend.test_screens import faults
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
@@ -34,6 +34,7 @@ def fault_at(box: Locator, label: str) -> Locator:
     return box.page.locator(f'[id="{described.split()[-1]}"]')
 
 
+@calls("POST /v1/queues", "PATCH /v1/queues/{name}")
 def test_queue_is_made_by_keyboard_alone_and_its_settings_are_changed(page: Page, shown: Showcase) -> None:
     go(page, shown, "queues")
     page.get_by_role("button", name="New queue").focus()
@@ -80,6 +81,7 @@ def test_edit_leaves_what_somebody_else_has_changed_meanwhile(page: Page, shown:
     assert (queue["weight"], queue["priority"], queue["max_concurrency"]) == (2, 9, 4)
 
 
+@calls("DELETE /v1/queues/{name}")
 def test_empty_queue_goes_at_once_and_a_full_one_only_after_its_name_was_typed(page: Page, shown: Showcase) -> None:
     shown.ask("POST", "/v1/queues", {"name": "doomed"})
     go(page, shown, "queues/doomed")
@@ -106,6 +108,7 @@ def test_empty_queue_goes_at_once_and_a_full_one_only_after_its_name_was_typed(p
     expect(page.get_by_text("empty is deleted.")).to_be_visible()
 
 
+@calls("PATCH /v1/queues/{name}/partitions/{key}")
 def test_partition_gets_another_weight_whatever_it_is_called(page: Page, shown: Showcase) -> None:
     go(page, shown, "queues/hostile")
     dialog = open_dialog(page, f"Weight of {HOSTILE}: 1, change it")
@@ -119,6 +122,7 @@ def test_partition_gets_another_weight_whatever_it_is_called(page: Page, shown: 
     assert page.locator("main img, main script").count() == 0
 
 
+@calls("PUT /v1/rate-classes/{name}", "DELETE /v1/rate-classes/{name}")
 def test_rate_class_is_made_paused_as_a_kill_switch_resumed_changed_and_deleted(page: Page, shown: Showcase) -> None:
     go(page, shown, "limits")
     dialog = open_dialog(page, "New rate class")
@@ -147,6 +151,7 @@ def test_rate_class_is_made_paused_as_a_kill_switch_resumed_changed_and_deleted(
     expect(row).to_have_count(1)
 
 
+@calls("PUT /v1/concurrency-limits/{name}", "DELETE /v1/concurrency-limits/{name}")
 def test_standing_limit_is_of_a_queue_or_a_type_and_never_of_both(page: Page, shown: Showcase) -> None:
     go(page, shown, "limits")
     dialog = open_dialog(page, "New limit")
@@ -166,6 +171,7 @@ def test_standing_limit_is_of_a_queue_or_a_type_and_never_of_both(page: Page, sh
     expect(row).to_have_count(0)
 
 
+@calls("POST /v1/retry-policies", "PATCH /v1/retry-policies/{name}", "DELETE /v1/retry-policies/{name}")
 def test_retry_policy_shows_its_waits_and_who_uses_it_before_it_is_deleted(page: Page, shown: Showcase) -> None:
     shown.ask("POST", "/v1/retry-policies", {"name": "hourly", "strategy": "fixed", "base_delay_ms": 3_600_000})
     shown.ask("PATCH", "/v1/queues/default", {"default_retry_policy": "hourly"})
@@ -197,6 +203,7 @@ def test_retry_policy_shows_its_waits_and_who_uses_it_before_it_is_deleted(page:
     assert shown.ask("GET", "/v1/queues/default")["default_retry_policy"] is None
 
 
+@calls("POST /v1/projects/{id}/api-keys", "POST /v1/api-keys/{id}/rotate", "DELETE /v1/api-keys/{id}")
 def test_key_is_shown_once_rotated_and_revoked(page: Page, shown: Showcase) -> None:
     go(page, shown, "keys")
     dialog = open_dialog(page, "New key")
@@ -235,6 +242,7 @@ def entering(shown: Showcase, key: str) -> int:
     return httpx.get(f"{shown.url}/v1/queues", headers={"authorization": f"Bearer {key}"}, timeout=40).status_code
 
 
+@calls("POST /v1/organizations/{id}/users", "PUT /v1/organizations/{id}/members/{user_id}", "DELETE /v1/organizations/{id}/members/{user_id}")
 def test_role_is_given_and_taken_back_but_the_last_owner_stays_one_in_the_words_of_the_api(page: Page, shown: Showcase) -> None:
     go(page, shown, "members")
     dialog = open_dialog(page, "Add somebody")
@@ -266,6 +274,7 @@ def test_role_is_given_and_taken_back_but_the_last_owner_stays_one_in_the_words_
     assert page.locator("main img, main script").count() == 0
 
 
+@calls("PATCH /v1/organizations/{id}", "PATCH /v1/projects/{id}", "DELETE /v1/projects/{id}")
 def test_payloads_are_hidden_from_a_role_and_the_project_gets_another_name(context: BrowserContext, page: Page, shown: Showcase) -> None:
     go(page, shown, "members")
     dialog = open_dialog(page, "Settings of My organization")
@@ -305,6 +314,7 @@ def test_payloads_are_hidden_from_a_role_and_the_project_gets_another_name(conte
     press(dialog, "Keep as it is")
 
 
+@calls("POST /v1/me/password", "POST /v1/auth/logout")
 def test_password_is_changed_only_by_who_knows_it_and_ends_the_other_logins(context: BrowserContext, page: Page, shown: Showcase) -> None:
     go(page, shown, "members")
     dialog = open_dialog(page, "Add somebody")
@@ -335,6 +345,7 @@ def test_password_is_changed_only_by_who_knows_it_and_ends_the_other_logins(cont
     sign_in(mine, shown, "ada@example.com", "a longer password")
 
 
+@calls("POST /v1/projects", "POST /v1/organizations")
 def test_project_is_made_and_wants_a_key_and_a_name_that_is_taken_is_refused(page: Page, shown: Showcase) -> None:
     go(page, shown, "projects")
     dialog = open_dialog(page, "New project")

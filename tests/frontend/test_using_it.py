@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import psycopg
-from frontend.conftest import NARROW, Watch, go, sign_in
+from frontend.conftest import NARROW, Watch, calls, go, sign_in
 from frontend.test_managing import fault_at, open_dialog, press
 from playwright.sync_api import BrowserContext, Page, expect
 
@@ -87,6 +87,7 @@ def test_cancel_asks_first_says_what_it_touches_and_shows_the_new_state(page: Pa
     assert state_of(shown, job) == "cancelled"
 
 
+@calls("POST /v1/queues/{name}/pause", "POST /v1/queues/{name}/resume")
 def test_pause_can_be_undone_from_the_word_that_tells_of_it(page: Page, shown: Showcase) -> None:
     go(page, shown, "queues")
     page.get_by_role("button", name="Pause billing").click()
@@ -96,6 +97,7 @@ def test_pause_can_be_undone_from_the_word_that_tells_of_it(page: Page, shown: S
     assert shown.ask("GET", "/v1/queues/billing")["is_paused"] is False
 
 
+@calls("POST /v1/dead-letters/{id}/resolve")
 def test_dead_letters_are_retried_as_a_canary_and_then_all(page: Page, shown: Showcase) -> None:
     go(page, shown, "dead-letters")
     group = page.get_by_role("region", name="SmtpError")
@@ -177,6 +179,7 @@ def test_viewer_is_offered_nothing_that_a_viewer_may_not_do(context: BrowserCont
     expect(owner.get_by_role("navigation", name="Screens")).not_to_contain_text("Keys")
 
 
+@calls("POST /v1/auth/login", "POST /v1/auth/refresh")
 def test_wrong_password_says_no_more_than_that(context: BrowserContext, shown: Showcase) -> None:
     page = context.new_page()
     page.goto(shown.url)
@@ -219,6 +222,7 @@ def carry(shown: Showcase) -> None:
     database.close()
 
 
+@calls("PUT /v1/webhook", "DELETE /v1/webhook", "POST /v1/webhook/rotate", "POST /v1/webhook/test")
 def test_webhook_is_removed_set_tested_paused_and_gets_a_new_secret(page: Page, shown: Showcase) -> None:
     go(page, shown, "projects")
     webhook = page.get_by_role("region", name="Error webhook")
@@ -241,8 +245,8 @@ def test_webhook_is_removed_set_tested_paused_and_gets_a_new_secret(page: Page, 
         expect(webhook).to_contain_text("jobs die, a schedule breaks")
         press(webhook, "Send a test")
         carry(shown)
-        calls = page.get_by_role("table", name="calls").locator("tbody tr")
-        expect(calls.first).to_contain_text("delivered")
+        told = page.get_by_role("table", name="calls").locator("tbody tr")
+        expect(told.first).to_contain_text("delivered")
         expect(webhook.get_by_role("button", name="Send a test")).to_be_enabled()
         dialog = open_dialog(page, "New secret")
         press(dialog, "Make it")
@@ -252,8 +256,8 @@ def test_webhook_is_removed_set_tested_paused_and_gets_a_new_secret(page: Page, 
         expect(webhook).to_contain_text("Old secret signs until")
         press(webhook, "Send a test")
         carry(shown)
-        expect(calls.first).to_contain_text("waiting")
-        expect(calls.first).to_contain_text("it answered 500")
+        expect(told.first).to_contain_text("waiting")
+        expect(told.first).to_contain_text("it answered 500")
         first, second = receiver.got()
     assert first.is_signed_by(secrets[0])
     assert all(second.is_signed_by(secret) for secret in secrets), "both, for a day"

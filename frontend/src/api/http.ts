@@ -8,6 +8,8 @@
  * └── Unreachable  no answer, or none that the API gives
  */
 
+import { hear } from "../lib/clock.ts";
+
 export class Failure extends Error {}
 
 /** One field at fault. */
@@ -161,6 +163,7 @@ export class Api {
     if (options.body !== undefined) headers["content-type"] = "application/json";
     if (options.etag) headers["if-none-match"] = options.etag;
     const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(options.signal ? [options.signal] : [])];
+    const askedAt = Date.now();
     try {
       const answer = await fetch(path + search, {
         method,
@@ -170,6 +173,7 @@ export class Api {
         credentials: "same-origin",
         cache: "no-store",
       });
+      hear(answer.headers.get("date"), askedAt);
       this.onReach(answer.status < 500 || answer.headers.get("content-type")?.includes("problem+json") === true);
       return answer;
     } catch (error) {

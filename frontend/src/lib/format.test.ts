@@ -43,3 +43,11 @@ test("two ids of one millisecond look different", () => {
   assert.notEqual(shortId("01a229a9-4936-7860-8603-7b8c57e25e30"), shortId("01a229a9-4936-7860-8604-7b8c57e25e30"));
   assert.equal(shortId("a1b2c3d4e5f6a7b8c9d0"), "a1b2…b8c9d0");
 });
+
+test("an hour that comes twice says which of the two it is, others are left alone", () => {
+  assert.equal(inZone("2026-10-25T00:30:00Z", "Europe/Berlin"), "Sun, 25 Oct 2026, 02:30:00 GMT+2");
+  assert.equal(inZone("2026-10-25T01:30:00Z", "Europe/Berlin"), "Sun, 25 Oct 2026, 02:30:00 GMT+1");
+  assert.equal(inZone("2026-10-25T02:30:00Z", "Europe/Berlin"), "Sun, 25 Oct 2026, 03:30:00");
+  assert.equal(inZone("2026-03-29T01:30:00Z", "Europe/Berlin"), "Sun, 29 Mar 2026, 03:30:00");
+  assert.match(inZone("2026-04-04T15:15:00Z", "Australia/Lord_Howe"), /01:45:00 GMT\+10:30$/);
+});

@@ -48,7 +48,8 @@ export function utc(instant: string): string {
 export function local(instant: string): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return instant;
-  return at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }) + ` (${zone()})`;
+  const told = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return `${unmistakable(at, told, zone())} (${zone()})`;
 }
 
 /** The reader's zone, as IANA names it. */
@@ -60,10 +61,21 @@ export function zone(): string {
 export function inZone(instant: string, timeZone: string): string {
   const style = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
   try {
-    return new Intl.DateTimeFormat("en-GB", { ...style, hourCycle: "h23", timeZone }).format(new Date(instant));
+    return unmistakable(new Date(instant), new Intl.DateTimeFormat("en-GB", { ...style, hourCycle: "h23", timeZone }), timeZone);
   } catch {
     return utc(instant);
   }
+}
+
+const FOLDS_MS = [1_800_000, 3_600_000];
+
+/** The time, and in an hour that comes twice which of the two it is: "02:30:00 GMT+2". */
+function unmistakable(at: Date, told: Intl.DateTimeFormat, timeZone: string): string {
+  const text = told.format(at);
+  const isTwice = FOLDS_MS.some((ms) => [ms, -ms].some((away) => told.format(at.getTime() + away) === text));
+  if (!isTwice) return text;
+  const parts = new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "shortOffset" }).formatToParts(at);
+  return `${text} ${parts.find((part) => part.type === "timeZoneName")?.value ?? ""}`;
 }
 
 /** What the API sends where a count has a bound. */

@@ -8,6 +8,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { api, Failure, Problem, Unreachable } from "../api/http.ts";
+import { now } from "./clock.ts";
 
 export type Topic = "jobs" | "queues" | "schedules" | "workers" | "overview";
 
@@ -163,8 +164,8 @@ export function useResource<T>(path: string | null, topics: readonly Topic[] = [
       try {
         const before = kept.get(key);
         const answer = await api.fresh<T>(path, { etag: before?.etag ?? null, signal: mine.signal });
-        if (answer) keep(key, { value: answer.value, etag: answer.etag, at: Date.now() });
-        else if (before) before.at = Date.now();
+        if (answer) keep(key, { value: answer.value, etag: answer.etag, at: now() });
+        else if (before) before.at = now();
         if (wanted.current === key) set({ key, error: undefined, loading: false });
       } catch (error) {
         if (!mine.signal.aborted && wanted.current === key) set({ key, error: error as Failure, loading: false });

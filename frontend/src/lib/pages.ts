@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { api, type Failure } from "../api/http.ts";
 import { PAGE } from "./ahead.ts";
+import { now } from "./clock.ts";
 import { onChange, type Topic } from "./live.ts";
 
 export interface Page<T> {
@@ -59,7 +60,7 @@ export function usePages<T>(path: string | null, query: URLSearchParams, topics:
       return api.get<Page<T>>(path ?? "", { query: search, signal: stop.signal });
     };
     const shown = (error?: Failure): void => {
-      if (!stop.signal.aborted) set({ key, rows, cursor, error, at: error && pages ? stateAt : (stateAt = Date.now()), read: true });
+      if (!stop.signal.aborted) set({ key, rows, cursor, error, at: error && pages ? stateAt : (stateAt = now()), read: true });
     };
     let stateAt = 0;
     const guarded = async (work: () => Promise<void>): Promise<void> => {

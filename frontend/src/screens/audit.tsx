@@ -25,10 +25,16 @@ export function Audit({ query }: { query: URLSearchParams }): JSX.Element {
   const path = of ? `/v1/organizations/${of}/audit` : "/v1/audit";
   const columns: Column<Note>[] = [
     { name: "When", cell: (note) => <Time at={note.at} /> },
-    { name: "Who", cell: (note) => note.actor ?? (note.actor_id ? `${note.actor_kind} ${shortId(note.actor_id)}` : note.actor_kind) },
-    { name: "Did", cell: (note) => note.action.replaceAll("_", " ") },
-    { name: "To", cell: (note) => `${note.target_kind.replaceAll("_", " ")} ${note.target_id.length > 30 ? shortId(note.target_id) : note.target_id}` },
-    { name: "", cell: (note) => <Button onClick={() => (setKnown(note), change.open(note.id))} aria-label={`What changed: ${note.action} ${note.target_id}`}>What changed</Button> }, // prettier-ignore
+    { name: "Who", cell: (note) => <span class="clip">{note.actor ?? (note.actor_id ? `${note.actor_kind} ${shortId(note.actor_id)}` : note.actor_kind)}</span> },
+    {
+      name: "Did",
+      cell: (note) => (
+        <button type="button" class="as-link clip" aria-label={`What changed: ${note.action} ${note.target_id}`} onClick={() => (setKnown(note), change.open(note.id))}>
+          {note.action.replaceAll("_", " ")}
+        </button>
+      ),
+    },
+    { name: "To", wide: true, cell: (note) => `${note.target_kind.replaceAll("_", " ")} ${note.target_id.length > 30 ? shortId(note.target_id) : note.target_id}` },
   ];
   const asked = queryOf(Object.fromEntries(FILTERS.map((name) => [name, query.get(name)])));
   return (

@@ -18,7 +18,7 @@ import { type Action, Planned, usePlan } from "../ui/bulk.tsx";
 import { say } from "../ui/dialog.tsx";
 import { List } from "../ui/list.tsx";
 import { Sparkline } from "../ui/sparkline.tsx";
-import { NothingYet, Wrong } from "../ui/states.tsx";
+import { ListTrouble, NothingYet, Wrong } from "../ui/states.tsx";
 import type { Column } from "../ui/table.tsx";
 
 const CANARY = 3;
@@ -50,7 +50,7 @@ function ByError(): JSX.Element {
   if (groups.loading) return <div class="loading" role="status" aria-label="loading" />;
   return (
     <>
-      {groups.error && <Wrong error={groups.error} onRetry={groups.reload} />}
+      <ListTrouble of={groups} />
       {groups.rows.map((group) => (
         <Group key={group.error_group} of={group} isPlanning={plan.isMaking} onPlan={(action) => plan.make(action, group.filter)} />
       ))}
@@ -117,8 +117,8 @@ function asQuery(filter: Record<string, unknown>): Record<string, string | strin
 }
 
 const COLUMNS: readonly Column<DeadLetter>[] = [
-  { name: "Job", cell: (letter) => <Id id={letter.job_id} href={to("jobs", letter.job_id)} /> },
-  { name: "Type", cell: (letter) => letter.job_type },
+  { name: "Job", cell: (letter) => <Id id={letter.job_id} href={to("jobs", letter.job_id)} />, wide: true },
+  { name: "Type", cell: (letter) => <a href={to("jobs", letter.job_id)}>{letter.job_type}</a> },
   { name: "Queue", cell: (letter) => letter.queue, wide: true },
   { name: "Error", cell: (letter) => <span title={letter.error?.message ?? ""}>{letter.error?.class ?? worded(letter.reason)}</span> },
   { name: "Attempts", cell: (letter) => letter.attempt_count, end: true, wide: true },

@@ -113,7 +113,7 @@ function facts(job: JobDetail): [string, JSX.Element | string | number | null][]
     ["Attempts", `${job.attempt_count} of ${job.max_attempts}`],
     ["Priority", job.priority],
     ["Created", <Time at={job.created_at} />],
-    [FINAL.has(job.state) ? "Ended" : "Runs", <Time at={job.finalized_at ?? job.run_at} />],
+    [FINAL.has(job.state) ? "Ended" : "Due", <Time at={job.finalized_at ?? job.run_at} />],
     ["Worker", job.lease?.worker_id ? <a href={to("workers", job.lease.worker_id)}>{shortId(job.lease.worker_id)}</a> : null],
     ["Running for", job.lease?.started_at ? <Since from={job.lease.started_at} /> : null],
     ["Lease ends", job.lease ? <Time at={job.lease.lease_expires_at} /> : null],
@@ -149,7 +149,7 @@ function Why({ path }: { path: string }): JSX.Element {
             <ul class="reasons">
               {value.blocked_by.map((block) => (
                 <li key={block.reason}>
-                  <strong>{block.reason.replaceAll("_", " ")}</strong>{" "}
+                  <strong>{block.reason.replaceAll("_", " ")}:</strong>{" "}
                   <span class="wrap">
                     <Said text={block.detail} isOfJobs />
                   </span>{" "}

@@ -13,7 +13,7 @@ import { fragment, go, parse, setQuery, to } from "../lib/route.ts";
 import { Button, Field, Id, State, Time } from "../ui/basic.tsx";
 import { BulkBar, Planned } from "../ui/bulk.tsx";
 import { attempt, Dialog } from "../ui/dialog.tsx";
-import { NothingMatches, NothingYet, Wrong } from "../ui/states.tsx";
+import { ListTrouble, NothingMatches, NothingYet } from "../ui/states.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 
 const COLUMNS: Record<string, Column<Job>> = {
@@ -23,7 +23,7 @@ const COLUMNS: Record<string, Column<Job>> = {
   queue: { name: "Queue", cell: (job) => job.queue, wide: true },
   attempt: { name: "Attempt", cell: (job) => `${job.attempt_count}/${job.max_attempts}`, end: true, wide: true },
   priority: { name: "Priority", cell: (job) => job.priority, end: true, wide: true },
-  run_at: { name: "Runs", cell: (job) => <Time at={job.run_at} />, wide: true },
+  run_at: { name: "Due", cell: (job) => <Time at={job.run_at} />, wide: true },
   created: { name: "Created", cell: (job) => <Time at={job.created_at} /> },
   finalized: { name: "Ended", cell: (job) => <Time at={job.finalized_at} />, wide: true },
   error: { name: "Error", cell: (job) => job.error && <span title={job.error.message ?? ""}>{job.error.class ?? job.error.message}</span>, wide: true },
@@ -50,7 +50,7 @@ export function Jobs({ query }: { query: URLSearchParams }): JSX.Element {
       <Filters query={query} />
       {may("operate") && <BulkBar query={search} rows={list.rows} selected={selected} onDone={() => setSelected(new Set())} />}
       <Planned />
-      {list.error && <Wrong error={list.error} onRetry={list.reload} />}
+      <ListTrouble of={list} />
       {list.loading ? (
         <div class="loading" role="status" aria-label="loading" />
       ) : list.rows.length ? (

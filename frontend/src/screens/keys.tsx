@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { api } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { ApiKey } from "../api/access.ts";
-import { useNow } from "../lib/clock.ts";
+import { now as timeNow, useNow } from "../lib/clock.ts";
 import type { Body, Input } from "../lib/forms.ts";
 import { Button, Time } from "../ui/basic.tsx";
 import { Confirm, type Deed, Dialog } from "../ui/dialog.tsx";
@@ -26,7 +26,7 @@ export function Keys(): JSX.Element {
   const [deed, setDeed] = useState<Deed>();
   const now = useNow();
   // a key that was just rotated away ended after the last tick of the page's clock
-  const isOver = (key: ApiKey): boolean => key.revoked_at !== null || (key.expires_at !== null && Date.parse(key.expires_at) <= Math.max(now, Date.now()));
+  const isOver = (key: ApiKey): boolean => key.revoked_at !== null || (key.expires_at !== null && Date.parse(key.expires_at) <= Math.max(now, timeNow()));
   const revoke = (key: ApiKey): void =>
     setDeed({
       title: `Revoke ${key.name}`,
@@ -40,7 +40,7 @@ export function Keys(): JSX.Element {
     { name: "Scopes", cell: (key) => key.scopes.join(", "), wide: true },
     { name: "Used", cell: (key) => <Time at={key.last_used_at} />, wide: true },
     { name: "Made", cell: (key) => <Time at={key.created_at} />, wide: true },
-    { name: "Ends", cell: (key) => (key.revoked_at ? <>revoked <Time at={key.revoked_at} /></> : <Time at={key.expires_at} />) }, // prettier-ignore
+    { name: "Ends", cell: (key) => (key.revoked_at ? <>revoked <Time at={key.revoked_at} /></> : key.expires_at ? <Time at={key.expires_at} /> : "never") }, // prettier-ignore
     {
       name: "",
       cell: (key) =>
@@ -82,7 +82,7 @@ function NewKey({ onClose }: { onClose: () => void }): JSX.Element {
   const inputs: Input[] = [{ name: "name", label: "Name", required: true, hint: "who or what uses it" }, { name: "ends", label: "Ends after", is: "span", hint: "such as 90 d; empty: never" }, ...SCOPE_INPUTS]; // prettier-ignore
   const make = async ({ ends, scopes, ...body }: Body): Promise<string> => {
     const chosen = Object.entries(scopes as Record<string, boolean>).flatMap(([scope, has]) => (has ? [scope] : []));
-    const until = ends === undefined ? {} : { expires_at: new Date(Date.now() + Number(ends)).toISOString() };
+    const until = ends === undefined ? {} : { expires_at: new Date(timeNow() + Number(ends)).toISOString() };
     return (await api.post<{ api_key: string }>(`/v1/projects/${api.project}/api-keys`, { ...body, ...until, scopes: chosen })).api_key;
   };
   return <Made title="New key" inputs={inputs} verb="Make it" make={make} onClose={onClose} />;

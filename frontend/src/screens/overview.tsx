@@ -19,7 +19,7 @@ const QUEUES: readonly Column<QueueBacklog>[] = [
   { name: "Queue", cell: (queue) => (<><a href={to("queues", queue.name)}>{queue.name}</a> {queue.is_paused && <State is="paused" />}</>) }, // prettier-ignore
   { name: "Queued", cell: (queue) => <a href={toWith({ queue: queue.name, state: "queued" }, "jobs")}>{count(queue.queued)}</a>, end: true },
   { name: "Scheduled", cell: (queue) => count(queue.scheduled), end: true, wide: true },
-  { name: "Running", cell: (queue) => count(queue.running + queue.claimed), end: true },
+  { name: "Running", cell: (queue) => count(queue.running + queue.claimed), end: true, wide: true },
   { name: "Dead", cell: (queue) => count(queue.dead_letter), end: true, wide: true },
   { name: "Oldest", cell: (queue) => duration(queue.oldest_queued_age_ms), end: true },
   { name: "Arriving", cell: (queue) => rate(queue.arrived_per_second * 60), end: true, wide: true },

@@ -10,7 +10,7 @@ import { usePages } from "../lib/pages.ts";
 import { to, toWith } from "../lib/route.ts";
 import { Button, Card, Copy, Facts, Id, Time } from "../ui/basic.tsx";
 import { Confirm, type Deed } from "../ui/dialog.tsx";
-import { NothingYet, Wrong } from "../ui/states.tsx";
+import { ListTrouble, NothingYet } from "../ui/states.tsx";
 
 interface Quarantined {
   fingerprint: string;
@@ -52,7 +52,7 @@ export function QuarantineScreen(): JSX.Element {
       <header>
         <h1>Quarantine</h1>
       </header>
-      {list.error && <Wrong error={list.error} onRetry={list.reload} />}
+      <ListTrouble of={list} />
       {list.loading && <div class="loading" role="status" aria-label="loading" />}
       {list.rows.map((one) => (
         <Card key={one.fingerprint} title={one.job_type} aside={<span class="dim">{one.status}</span>}>

@@ -7,7 +7,7 @@ import { api, segment } from "../api/http.ts";
 import { may } from "../api/session.ts";
 import type { Listed } from "../api/listed.ts";
 import type { Schedule, ScheduleEvent } from "../api/schedules.ts";
-import { duration, inZone, local, utc, zone as ownZone } from "../lib/format.ts";
+import { duration, inZone, utc, zone as ownZone } from "../lib/format.ts";
 import { useResource } from "../lib/live.ts";
 import { useOver } from "../lib/over.ts";
 import { go, to } from "../lib/route.ts";
@@ -21,7 +21,7 @@ import { ScheduleEditor } from "./schedule-editor.tsx";
 
 const COLUMNS: readonly Column<Schedule>[] = [
   { name: "Name", cell: (one) => <a href={to("schedules", one.name)}>{one.name}</a> },
-  { name: "When", cell: (one) => <span title={one.cron ?? ""}>{timing(one)}</span> },
+  { name: "When", cell: (one) => <span class="clip" title={`${timing(one)} ${one.cron ?? ""}`}>{timing(one)}</span> },
   { name: "Next", cell: (one) => (one.is_paused ? <State is="paused" /> : <Time at={one.next_run_at} />) },
   { name: "In its zone", cell: (one) => one.next_run_at && !one.is_paused && `${inZone(one.next_run_at, one.timezone)} ${one.timezone}`, wide: true },
   { name: "Last", cell: (one) => <Time at={one.last_run_at} />, wide: true },
@@ -164,7 +164,7 @@ export function Fires({ of, zone }: { of: readonly string[]; zone: string }): JS
             <th scope="col">{zone}</th>
             {elsewhere && (
               <th scope="col" class="wide">
-                Here
+                Here, {ownZone()}
               </th>
             )}
             <th scope="col">In</th>
@@ -174,7 +174,7 @@ export function Fires({ of, zone }: { of: readonly string[]; zone: string }): JS
           {of.map((fire) => (
             <tr key={fire}>
               <td>{inZone(fire, zone)}</td>
-              {elsewhere && <td class="wide">{local(fire)}</td>}
+              {elsewhere && <td class="wide">{inZone(fire, ownZone())}</td>}
               <td>
                 <Time at={fire} />
               </td>

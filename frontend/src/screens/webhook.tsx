@@ -76,9 +76,11 @@ function Detail({ of, onEdit, onSecret }: { of: Webhook; onEdit: () => void; onS
           Its calls have not arrived since <Time at={of.failing_since} />: {of.last_error}. It is called every five minutes until one does; nothing is lost meanwhile.
         </p>
       )}
+      <p class="wrap">
+        Goes to <code>{of.url}</code>
+      </p>
       <Facts
         of={[
-          ["Goes to", of.url],
           ["Is told when", of.events.map((event) => EVENTS[event] ?? event).join(", ")],
           ["Of the queues", of.queues?.join(", ") ?? "all"],
           ["Last arrived", <Time at={of.last_success_at} />],

@@ -6,6 +6,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
 import { count } from "../lib/format.ts";
+import { useDark } from "../lib/theme.ts";
 
 export interface Line {
   name: string;
@@ -29,6 +30,7 @@ function colour(name: string): string {
 /** `times`: ms since 1970. `unit` stands behind each value. */
 export function Chart({ title, times, lines, unit = "" }: { title: string; times: readonly number[]; lines: readonly Line[]; unit?: string }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
+  const isDark = useDark(); // its legend keeps the colours that it was made with
   useEffect(() => {
     const here = box.current;
     if (!here) return;
@@ -37,7 +39,7 @@ export function Chart({ title, times, lines, unit = "" }: { title: string; times
     const plot = new uPlot(
       {
         width: Math.max(200, here.clientWidth), height: HEIGHT, legend: { show: true, live: true }, cursor: { drag: { x: false, y: false } },
-        axes: [{ ...axis, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 58, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
+        axes: [{ ...axis, size: 32, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 58, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
         hooks: { ready: [(drawn) => drawn.setLegend({ idx: times.length - 1 })] },
         scales: { y: { range: (_, __, top) => [0, top > 0 ? top * 1.1 : 1] } },
         series: [{ label: "at", value: (_, at) => (at ? clock(at) : "–") }, ...lines.map((line) => ({ label: line.name, stroke: () => colour(line.colour), width: 1.6, value: (_: uPlot, value: number | null) => said(value), points: { show: false } }))],
@@ -48,7 +50,7 @@ export function Chart({ title, times, lines, unit = "" }: { title: string; times
     const resized = new ResizeObserver(() => plot.setSize({ width: Math.max(200, here.clientWidth), height: HEIGHT }));
     resized.observe(here);
     return () => (resized.disconnect(), plot.destroy());
-  }, [times, lines]);
+  }, [times, lines, isDark]);
   const last = lines.map((line) => `${line.name} ${line.values.at(-1) ?? "–"}${unit}`).join(", ");
   return <div class="chart" ref={box} role="img" aria-label={`${title}; the latest: ${last}`} />;
 }

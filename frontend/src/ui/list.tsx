@@ -6,7 +6,7 @@ import { plural } from "../lib/format.ts";
 import type { Topic } from "../lib/live.ts";
 import { usePages } from "../lib/pages.ts";
 import { go, to } from "../lib/route.ts";
-import { NothingMatches, NothingYet, Wrong } from "./states.tsx";
+import { ListTrouble, NothingMatches, NothingYet } from "./states.tsx";
 import { type Column, Table } from "./table.tsx";
 
 interface Props<T> {
@@ -35,7 +35,7 @@ export function List<T>({ what, path, query = NONE, topics, id, columns, href, c
   if (list.loading) return <div class="loading" role="status" aria-label="loading" />;
   return (
     <>
-      {list.error && <Wrong error={list.error} onRetry={list.reload} />}
+      <ListTrouble of={list} />
       {list.rows.length > 0 && (
         <>
           <Table label={what} rows={list.rows} columns={columns} id={id} {...(href ? { href } : {})} onEnd={list.more ? list.onEnd : undefined} />

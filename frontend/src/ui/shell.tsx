@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { api } from "../api/http.ts";
 import { may, type Me, type Scope, signOut } from "../api/session.ts";
-import { useNow } from "../lib/clock.ts";
+import { now as timeNow, skew, useNow } from "../lib/clock.ts";
 import { duration } from "../lib/format.ts";
 import { active, useKeys } from "../lib/keys.ts";
 import { forgetAll, refreshAll } from "../lib/live.ts";
@@ -38,6 +38,8 @@ const ENTRIES: readonly Entry[] = [
   { path: "projects", name: "Projects", key: "r", scope: "read" },
   { path: "audit", name: "Audit", key: "a", scope: "admin" },
 ];
+
+const TOLD_MS = 30_000;
 
 /** Navigation, help, banner and words around the screen. */
 export function Shell({ me, children }: { me: Me; children: ComponentChildren }): JSX.Element {
@@ -95,6 +97,7 @@ export function Shell({ me, children }: { me: Me; children: ComponentChildren })
           ))}
         </nav>
         <div class="foot">
+          <Skew />
           <a class="who" href={to("account")}>
             {me.user?.email ?? "an API key"}
           </a>
@@ -122,7 +125,7 @@ function Reach(): JSX.Element | null {
   const [since, set] = useState<number | null>(null);
   const now = useNow();
   useEffect(() => {
-    api.onReach = (reached) => set((before) => (reached ? null : (before ?? Date.now())));
+    api.onReach = (reached) => set((before) => (reached ? null : (before ?? timeNow())));
     return () => {
       api.onReach = () => undefined;
     };
@@ -131,6 +134,17 @@ function Reach(): JSX.Element | null {
   return (
     <p class="banner" role="alert">
       The API has not answered for {duration(now - since)}. What you see is from before; it is read again as soon as the API is back.
+    </p>
+  );
+}
+
+/** Only where it matters: nobody is to wonder why the page tells another time than the clock beside it. */
+function Skew(): JSX.Element | null {
+  useNow();
+  if (Math.abs(skew()) < TOLD_MS) return null;
+  return (
+    <p class="who">
+      This machine's clock is {duration(Math.abs(skew()))} {skew() > 0 ? "behind" : "ahead of"} the server's. Times here are by the server's.
     </p>
   );
 }

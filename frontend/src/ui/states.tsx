@@ -66,6 +66,12 @@ export function Shown<T>({ of, children }: { of: Resource<T>; children: (value: 
   );
 }
 
+/** What went wrong with a list: above rows that were read before, their age as well. */
+export function ListTrouble({ of }: { of: { error: Failure | undefined; rows: readonly unknown[]; at: number; reload: () => void } }): JSX.Element | null {
+  if (!of.error) return null;
+  return of.rows.length ? <Stale at={of.at} error={of.error} onRetry={of.reload} /> : <Wrong error={of.error} onRetry={of.reload} />;
+}
+
 function Stale({ at, error, onRetry }: { at: number; error: Failure; onRetry: () => void }): JSX.Element {
   const now = useNow();
   return (
