@@ -44,6 +44,8 @@ STATEMENTS: Final = "tidemill/store/sql"
 TASK_ROOT: Final = "/var/task"
 """Where Lambda unzips the code."""
 _NOT_SOURCE: Final = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
+_NOT_THE_TEAMS: Final = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*")
+"""Hidden files too: an .env or a .git is nobody's business who may pull the image."""
 
 
 PAGE: Final = ROOT / "frontend" / "dist" / "index.html"
@@ -128,7 +130,7 @@ def worker(handlers: str) -> Path:
             shutil.copytree(ROOT / "functions" / name, part / "functions" / name, ignore=_NOT_SOURCE)
         shutil.copy(ROOT / "functions" / "runner" / "Dockerfile", part / "Dockerfile")
         shutil.copy(LOCK, part / "runtime.lock")
-        shutil.copytree(team, part / "handlers", ignore=_NOT_SOURCE)
+        shutil.copytree(team, part / "handlers", ignore=_NOT_THE_TEAMS)
         if not (part / "handlers" / "requirements.txt").exists():
             (part / "handlers" / "requirements.txt").write_text("", encoding="utf-8")
         _done(part, folder)

@@ -41,6 +41,7 @@ class Database(Construct):
             )
             self.dimensions = {"DBClusterIdentifier": self.id}
         else:
+            assert made.instance_resource_id is not None
             self.endpoint, self.id, self.resource_id = (
                 made.db_instance_endpoint_address,
                 made.instance_identifier,

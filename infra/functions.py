@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -64,12 +65,9 @@ class Functions(Construct):
         role = iam.Role(self, f"{name.title()}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         group = log_group(self, f"{name.title()}Log", stage, name)
         group.grant_write(role)
-        where = (
-            {"vpc": self._network.vpc, "vpc_subnets": self._network.inside, "security_groups": [self._network.functions]}
-            if spec.in_vpc
-            else {}
-        )
+        where: dict[str, Any] = {}
         if spec.in_vpc:
+            where = {"vpc": self._network.vpc, "vpc_subnets": self._network.inside, "security_groups": [self._network.functions]}
             role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaENIManagementAccess"))
         environment = {"TIDEMILL_STAGE": stage.name, "POWERTOOLS_SERVICE_NAME": name}
         if name == "migrator":

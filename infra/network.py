@@ -42,13 +42,13 @@ class Network(Construct):
                 "Flow", destination=ec2.FlowLogDestination.to_cloud_watch_logs(group), traffic_type=ec2.FlowLogTrafficType.REJECT
             )
 
-        def group(name: str, text: str, *, out: bool) -> ec2.SecurityGroup:
+        def security_group(name: str, text: str, *, out: bool) -> ec2.SecurityGroup:
             return ec2.SecurityGroup(self, name, vpc=self.vpc, description=text, allow_all_outbound=out)
 
-        self.database = group("DatabaseGroup", "tidemill: the database", out=False)
-        self.functions = group("FunctionsGroup", "tidemill: Lambdas, which reach the database and nothing else", out=False)
-        self.workers = group("WorkersGroup", "tidemill: workers, which reach the database, AWS and what your jobs call", out=True)
-        self.proxy = group("ProxyGroup", "tidemill: the proxy", out=False) if stage.proxy else None
+        self.database = security_group("DatabaseGroup", "tidemill: the database", out=False)
+        self.functions = security_group("FunctionsGroup", "tidemill: Lambdas, which reach the database and nothing else", out=False)
+        self.workers = security_group("WorkersGroup", "tidemill: workers, which reach the database, AWS and what your jobs call", out=True)
+        self.proxy = security_group("ProxyGroup", "tidemill: the proxy", out=False) if stage.proxy else None
         port = ec2.Port.tcp(POSTGRES)
         self.functions.connections.allow_to(self.database, port, "to the database")
         self.workers.connections.allow_to(self.database, port, "to the database")
