@@ -16,16 +16,17 @@ from tidemill.engine.operate import cancel
 WORKERS = 8
 LOOK_SECS = 0.005  # between two looks of the watcher; an excess would last for a job's time, far longer
 DRY_SECS = 0.002  # before one who got nothing tries again, so that those who got something have a processor
+# Also those that the reaper cancelled, because they had been asked to stop.
+ALL_HAVE_ENDED = "select not exists (select from tidemill.job_queue_entries) and not exists (select from tidemill.job_leases)"
 RETRY = {"retry_policy": {"strategy": "fixed", "base_delay_ms": 0, "jitter": False}, "max_attempts": 1_000}
 
 
 class Churning:
-    """A crowd of workers over `queues` until `left` jobs have ended, or nothing can be claimed for long."""
+    """A crowd of workers over `queues` until all jobs have ended, or nothing can be claimed for long."""
 
-    def __init__(self, mill: Mill, queues: Sequence[str], left: int) -> None:
-        self._mill, self._queues, self._left, self.wrong = mill, queues, left, list[object]()
+    def __init__(self, mill: Mill, queues: Sequence[str]) -> None:
+        self._mill, self._queues, self.wrong = mill, queues, list[object]()
         self._over = threading.Event()
-        self._lock = threading.Lock()
 
     def over(self, *questions: str, meanwhile: Callable[[Mill], None] | None = None) -> list[object]:
         """Runs it; what went wrong. Each question is asked all the time from a connection of its own and must never answer more than 0."""
@@ -61,16 +62,14 @@ class Churning:
                     self.wrong.append((question, row[0]))
             self._over.wait(LOOK_SECS)
 
-    def _ended(self) -> None:
-        with self._lock:
-            self._left -= 1
-
     def _work(self, worker: Mill, chance: random.Random) -> None:
         dry = 0
-        while self._left > 0 and dry < 400:
+        while dry < 400:
             jobs = worker.claim(chance.choice((1, 10)), queues=self._queues)
             dry = 0 if jobs else dry + 1
             if not jobs:
+                if worker.conn.execute(ALL_HAVE_ENDED).fetchone() == (True,):
+                    return
                 self._over.wait(DRY_SECS)
             for job in jobs:
                 match chance.randrange(10):
@@ -82,19 +81,14 @@ class Churning:
                     case 1:
                         try:
                             cancel(worker.store, worker.project_id, job.job_id, force=True, roll=worker.roll)
-                            self._ended()
                         except TidemillError as error:
                             self.wrong.append(error)
                     case 2:
-                        state = worker.ack(job, Event.FAIL, failure=failure(), retry_delay_ms=0).state
-                        if state == "cancelled":  # it was asked to stop
-                            self._ended()
+                        worker.ack(job, Event.FAIL, failure=failure(), retry_delay_ms=0)
                     case 3:
-                        if worker.ack(job, Event.RELEASE).state == "cancelled":
-                            self._ended()
+                        worker.ack(job, Event.RELEASE)
                     case _:
                         worker.complete(job)
-                        self._ended()
 
 
 def _is_reaped(worker: Mill, job: ClaimedJob) -> bool:

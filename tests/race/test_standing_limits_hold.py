@@ -54,7 +54,7 @@ def test_standing_limit_is_exceeded_at_no_instant(mill: Mill, target: dict[str, 
     mill.enqueue_all(jobs[:25])
     set_limit(mill, 3, on_saturated=on_saturated, **target)
     mill.enqueue_all(jobs[25:])
-    assert Churning(mill, ("default", "other"), len(jobs)).over(MOST_PER_TYPE, MOST_PER_QUEUE) == []
+    assert Churning(mill, ("default", "other")).over(MOST_PER_TYPE, MOST_PER_QUEUE) == []
     ended_well(mill)
 
 
@@ -62,7 +62,7 @@ def test_standing_limit_is_exceeded_at_no_instant(mill: Mill, target: dict[str, 
 def test_limit_that_comes_while_jobs_run_holds_from_that_instant_on(mill: Mill, target: dict[str, str]) -> None:
     """Over it at most because of what ran when it came: what an instant later runs is under it, or less than before."""
     mill.enqueue_all([{"job_type": "heavy", **RETRY}] * 120)
-    crowd = Churning(mill, ("default",), 120)
+    crowd = Churning(mill, ("default",))
     running = "select count(*) from tidemill.job_leases"
 
     def limit(helper: Mill) -> None:
@@ -94,6 +94,6 @@ def test_rate_class_is_overspent_at_no_instant(mill: Mill) -> None:
         for paused in (True, False):
             limits.put_rate_class(helper.store, helper.project_id, RateClass("api", 60, 1_000, 15, paused))
 
-    assert Churning(mill, ("default", "other"), 90).over(OVERSPENT, meanwhile=change) == []
+    assert Churning(mill, ("default", "other")).over(OVERSPENT, meanwhile=change) == []
     counts = dict(mill.conn.execute("select status::text, count(*) from tidemill.job_states group by 1").fetchall())
     assert counts.get("completed", 0) > 20, counts
