@@ -1,6 +1,7 @@
 """A project with its default queue, and SQLAlchemy on the same database."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from harness.dev import cli
 from harness.instance import Instance, running
+from harness.tenants import tenant
 from tidemill.client import Client
 from tidemill.domain.jobs import ClaimedJob, ClaimRequest
 from tidemill.engine.claim import claim
@@ -56,11 +58,18 @@ def claimable(conn: Connection, project: str) -> Any:
     return look
 
 
-@pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    """The real thing, one for the tests of a module."""
+@pytest.fixture(scope="session")
+def shared_instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """The real thing, one for the tests of this folder."""
     with (tmp_path_factory.mktemp("instance") / "log").open("wb") as log, running(log) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def instance(shared_instance: Instance) -> Instance:
+    """As if it were the module's own: with a project that nobody else has touched."""
+    made = tenant(shared_instance.dsn)
+    return replace(shared_instance, api_key=made.api_key, project_id=made.project_id)
 
 
 @pytest.fixture

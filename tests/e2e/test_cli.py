@@ -12,6 +12,11 @@ from harness import dev as harness
 from harness.dev import Dev
 
 
+@pytest.fixture(scope="module")
+def dev(own_project: Dev) -> Dev:
+    return own_project
+
+
 @pytest.fixture
 def tidemill(dev: Dev):
     def run(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -19,6 +19,11 @@ from harness.dev import Dev
 Run = Callable[..., CompletedProcess[str]]
 
 
+@pytest.fixture(scope="module")
+def dev(own_project: Dev) -> Dev:
+    return own_project
+
+
 @pytest.fixture
 def tidemill(dev: Dev) -> Run:
     def run(*arguments: str, **settings: str) -> CompletedProcess[str]:

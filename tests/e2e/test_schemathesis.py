@@ -72,6 +72,11 @@ def things(api: httpx.Client) -> dict[str, list[str]]:
             "retry-policies": ["slow"]}  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def dev(own_project: Dev) -> Dev:
+    return own_project
+
+
 @pytest.fixture
 def explored(dev: Dev, api: httpx.Client) -> tuple[dict[str, Any], dict[str, list[str]]]:
     return api.get("/v1/openapi.json").json(), things(api)

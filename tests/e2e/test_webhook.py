@@ -3,9 +3,15 @@
 import json
 
 import httpx
+import pytest
 
 from harness.dev import Dev, cli, until
 from harness.receiver import Receiver
+
+
+@pytest.fixture(scope="module")
+def dev(own_project: Dev) -> Dev:
+    return own_project
 
 
 def test_a_dead_job_is_told_to_a_receiver_on_this_machine(dev: Dev, api: httpx.Client) -> None:
