@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
-from frontend.conftest import Tab, go
-from playwright.sync_api import Page, expect
+from frontend.conftest import NARROW, Tab, go, sign_in
+from playwright.sync_api import BrowserContext, Page, expect
 
-from harness.showcase import Showcase
+from harness.showcase import HOSTILE, Showcase
 
 LISTS = {
     "queues": "queues/", "schedules": "schedules/", "batches": "batches/", "workers": "workers/", "operations": "operations/",
@@ -95,6 +96,40 @@ def test_times_are_relative_with_the_instant_in_utc_and_here_to_point_at(page: P
     title = created.get_attribute("title") or ""
     assert title.splitlines()[0] == f"{at[:10]} {at[11:19]} UTC"
     assert title.splitlines()[1].endswith(f"({zone})")
+
+
+def test_times_are_the_servers_where_this_machines_clock_is_wrong(context: BrowserContext, shown: Showcase) -> None:
+    page = context.new_page()
+    page.clock.install(time=datetime.now(UTC) + timedelta(hours=2))
+    sign_in(page, shown)
+    go(page, shown, f"jobs/{shown.jobs['running']}")
+    expect(page.locator("main .facts")).to_contain_text(re.compile(r"Lease ends\s*in \d+ min"))
+    expect(page.locator("main .facts time").first).to_have_text(re.compile(r"^(\d+ (s|min) ago|now)$"))
+    expect(page.get_by_text("This machine's clock is 2 h ahead of the server's.")).to_be_visible()
+
+
+def test_names_as_long_as_they_may_be_and_in_either_direction_fit_a_phone(page: Page, shown: Showcase) -> None:
+    long, turned = "w" * 200, ("\u05e9\u05dc\u05d5\u05dd_" * 12 + "\u202eevil " + HOSTILE)[:200]
+    shown.ask("POST", "/v1/queues", {"name": long})
+    worker = shown.ask("POST", "/v1/workers", {"name": long, "queues": [long], "max_concurrency": 1, "version": "1", "hostname": turned})["worker_id"]
+    job = shown.enqueue(job_type=long, queue=long, payload={turned: turned}, tags=[turned[:64]], partition_key=turned, max_attempts=1)
+    child = shown.enqueue(job_type=long, queue=long, depends_on=[job], on_parent_failure="run")
+    [held] = shown.ask("POST", "/v1/claims", {"worker_id": worker, "queues": [long], "limit": 1})["jobs"]
+    ack = {"job_id": job, "lease_token": held["lease_token"], "outcome": "fail", "error": {"class": "E" * 150, "message": turned, "stack": long}}
+    shown.ask("POST", "/v1/acks", {"acks": [ack]})
+    shown.ask("PUT", f"/v1/schedules/{long}", {"cron": "30 2 * * *", "timezone": "America/Argentina/ComodRivadavia", "job": {"job_type": long}})
+    shown.ask("PUT", f"/v1/rate-classes/{long}", {"limit": 1, "window_ms": 1_000})
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    for place in (
+        "", "jobs", f"jobs/{job}", f"jobs/{child}", "dead-letters", "queues", f"queues/{long}", f"queues/{long}?open=edit", "limits",
+        f"limits?open=class&on={long}", "schedules", f"schedules/{long}", f"workers/{worker}",
+    ):  # fmt: skip
+        go(page, shown, place)
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], place
+        if "open=" in place:
+            assert page.get_by_role("dialog").evaluate("box => box.scrollWidth - box.clientWidth") <= 0, place
+            page.keyboard.press("Escape")
+    assert page.locator("main img, main script").count() == 0
 
 
 def test_every_list_is_walked_and_opened_by_keys_alone(page: Page, shown: Showcase) -> None:

@@ -122,7 +122,7 @@ def test_editor_of_a_schedule_shows_occurrences_and_the_reason_for_a_refusal(pag
     expect(page.get_by_role("alert").first).to_contain_text("between 0 and 59")
     page.get_by_label("Cron expression").fill("30 2 * * 0")
     page.get_by_label("Zone").fill("Europe/Berlin")
-    expect(page.get_by_role("region", name="Next occurrences")).to_contain_text("02:30:00")
+    expect(page.get_by_role("region", name="Next occurrences")).to_contain_text("02:30")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="weekly")).to_be_visible()
     assert shown.ask("GET", "/v1/schedules/weekly")["cron"] == "30 2 * * 0"
@@ -207,6 +207,7 @@ def test_what_was_read_stays_while_the_api_is_away_and_its_age_is_told(context: 
     page.keyboard.press("R")
     expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_be_visible()
     expect(page.get_by_role("table", name="queues")).to_contain_text("billing")
+    expect(page.get_by_text(re.compile(r"^As of \d+(\.\d)? m?s ago: the API does not answer"))).to_be_visible()
     context.set_offline(False)
     expect(page.get_by_role("alert").filter(has_text="has not answered for")).to_have_count(0, timeout=60_000)
     assert [said for said in watch.said if "error:" in said and "ERR_INTERNET_DISCONNECTED" not in said] == []

@@ -82,7 +82,7 @@ function Group({ of, isPlanning, onPlan }: { of: ErrorGroup; isPlanning: boolean
   return (
     <Card title={of.error_class ?? "without an error"} aside={<span class="dim">24 h <Sparkline values={of.last_24_h} label="deaths per hour, the last 24 h" /></span>}>
       {of.message === null ? <p class="dim">its text is {HIDDEN}</p> : <p class="wrap mono">{of.message}</p>}
-      <p class="dim">
+      <p class="dim wrap">
         <strong>{count(of.count)} open</strong>, {count(of.total)} in all · first seen <Time at={of.first_seen_at} /> · last seen <Time at={of.last_seen_at} /> · {of.job_types.join(", ")} · {of.queues.join(", ")}
       </p>
       <div class="row">

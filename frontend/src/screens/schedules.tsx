@@ -156,14 +156,18 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
 export function Fires({ of, zone }: { of: readonly string[]; zone: string }): JSX.Element {
   if (!of.length) return <p class="dim">It never fires.</p>;
   const elsewhere = zone !== ownZone();
+  const isWhole = of.every((fire) => new Date(fire).getUTCSeconds() === 0);
+  const told = (fire: string, where: string): string => (isWhole ? inZone(fire, where).replace(/(:\d\d):00/, "$1") : inZone(fire, where));
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label="Next occurrences">
       <table>
         <thead>
           <tr>
-            <th scope="col">{zone}</th>
+            <th scope="col" class="wrap">
+              {zone}
+            </th>
             {elsewhere && (
-              <th scope="col" class="wide">
+              <th scope="col" class="wide wrap">
                 Here, {ownZone()}
               </th>
             )}
@@ -173,8 +177,8 @@ export function Fires({ of, zone }: { of: readonly string[]; zone: string }): JS
         <tbody>
           {of.map((fire) => (
             <tr key={fire}>
-              <td>{inZone(fire, zone)}</td>
-              {elsewhere && <td class="wide">{inZone(fire, ownZone())}</td>}
+              <td>{told(fire, zone)}</td>
+              {elsewhere && <td class="wide">{told(fire, ownZone())}</td>}
               <td>
                 <Time at={fire} />
               </td>

@@ -9,7 +9,7 @@ import type { Webhook } from "../api/webhooks.ts";
 import { plural } from "../lib/format.ts";
 import { refreshAll, useResource } from "../lib/live.ts";
 import { useOver } from "../lib/over.ts";
-import { Button, Card, Facts, State, Time } from "../ui/basic.tsx";
+import { Button, Card, Copy, Facts, State, Time } from "../ui/basic.tsx";
 import { attempt, Confirm, type Deed, Dialog } from "../ui/dialog.tsx";
 import { Secret } from "../ui/secret.tsx";
 import { NothingYet, Shown } from "../ui/states.tsx";
@@ -17,6 +17,7 @@ import { Deliveries } from "./webhook-deliveries.tsx";
 import { EVENTS, SetWebhook } from "./webhook-settings.tsx";
 
 const PATH = "/v1/webhook";
+const URL_CHARS = 120;
 const LOOK_MS = 2_000;
 const LOOKS = 30;
 
@@ -77,7 +78,8 @@ function Detail({ of, onEdit, onSecret }: { of: Webhook; onEdit: () => void; onS
         </p>
       )}
       <p class="wrap">
-        Goes to <code>{of.url}</code>
+        Goes to <code>{of.url.length > URL_CHARS ? `${of.url.slice(0, URL_CHARS)}…` : of.url}</code>
+        <Copy text={of.url} what="address" />
       </p>
       <Facts
         of={[

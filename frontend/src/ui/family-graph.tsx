@@ -49,7 +49,7 @@ function curve({ from: [x1, y1], to: [x2, y2] }: Edge): string {
   return `M${x1} ${y1} C${x1} ${half} ${x2} ${half} ${x2} ${y2}`;
 }
 
-/** As much as there is room for: of a long name its end, which tells it from its neighbours. */
+/** As much as there is room for: of a long name its end, which tells it from its neighbours. Letters that are wider still are cut off. */
 function shortened(name: string): string {
   return name.length > MOST_CHARS ? `…${name.slice(1 - MOST_CHARS)}` : name;
 }
@@ -61,9 +61,11 @@ function Relative({ of }: { of: Node }): JSX.Element {
     <>
       <title>{of.job_type ? `${of.job_type} ${of.id}` : of.id}</title>
       <rect width={NODE.width} height={NODE.height} rx={ENDED.has(state) || !of.state ? 2 : 12} stroke-dasharray={WAITS.has(state) ? "5 3" : undefined} />
-      <text x={12} y={18} class="type">
-        {shortened(of.job_type ?? "removed")}
-      </text>
+      <svg width={NODE.width - 8} height={NODE.height}>
+        <text x={12} y={18} class="type">
+          {shortened(of.job_type ?? "removed")}
+        </text>
+      </svg>
       <text x={12} y={34} class="name">
         {of.side === "self" ? "this job" : shortId(of.id)}
       </text>
