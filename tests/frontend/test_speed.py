@@ -6,12 +6,14 @@ the page's own thread was at work. Where only the clock can tell, its bound grow
 
 from __future__ import annotations
 
+import fcntl
 import os
 import statistics
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from frontend.conftest import Tab, go
+from frontend.conftest import ROOT, Tab, go
 from playwright.sync_api import Page, expect
 
 from harness.mill import scaled
@@ -21,6 +23,7 @@ ROWS, LINES = min(10_000, scaled(2_000)), 9_500
 """PROOF_SCALE=5 is all that the page keeps: a hundred pages, one after another."""
 ASKS = {"": "/v1/stats/overview", "jobs": "/v1/jobs?limit=100", "queues/billing": "/v1/queues/billing"}
 FIRST_MS = 1_000
+FIRST = ROOT / ".tidemill" / "first-content.txt"
 FRAME_MS = 50
 MOST_ELEMENTS = 3_000
 SEES = """(() => {
@@ -76,10 +79,23 @@ def opened(tab: Tab, shown: Showcase, place: str) -> tuple[float, list[dict[str,
     return seen, [one for one in asked if one["from"] < seen]
 
 
+def write_down(place: str, first_ms: float, tries: list[float]) -> None:
+    """One line for each screen in `.tidemill/first-content.txt`, for people: the last run's."""
+    FIRST.parent.mkdir(exist_ok=True)
+    with FIRST.with_suffix(".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        lines = dict(line.split("  ", 1) for line in FIRST.read_text().splitlines()) if FIRST.exists() else {}
+        load, at = os.getloadavg()[0], datetime.now(UTC)
+        lines[place or "overview"] = f"{first_ms:6.0f} ms  of {', '.join(f'{one:.0f}' for one in tries)}; load {load:.1f}, {at:%Y-%m-%d %H:%M} UTC"
+        FIRST.write_text("".join(f"{name}  {line}\n" for name, line in sorted(lines.items())))
+
+
 @pytest.mark.parametrize("place", ASKS)
 def test_something_useful_shows_within_a_second(page: Page, tab: Tab, shown: Showcase, place: str) -> None:
     tries = [opened(tab, shown, place) for _ in range(3)]
-    assert statistics.median(seen for seen, _ in tries) < FIRST_MS * busy()
+    first_ms = statistics.median(seen for seen, _ in tries)
+    write_down(place, first_ms, [seen for seen, _ in tries])
+    assert first_ms < FIRST_MS * busy()
     for _, asked in tries:
         found = {str(one["name"]).removeprefix(shown.url): one for one in asked}
         assert found[ASKS[place]]["from"] < found["/v1/me"]["to"], "asked beside who asks, not after it"
