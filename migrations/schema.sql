@@ -446,6 +446,29 @@ begin
     return '["' || v_id || case when v_run_at > v_now then '","scheduled"' else '","queued"' end || ',false,null,null,null]';
 end $$;
 
+CREATE FUNCTION tidemill.await_turn(p_queue_id uuid, p_wait_ms integer) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_before text := current_setting('lock_timeout');
+begin
+    if pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
+        return true;
+    end if;
+    if p_wait_ms <= 0 then
+        return false;
+    end if;
+    perform set_config('lock_timeout', p_wait_ms || 'ms', true);
+    begin
+        perform pg_advisory_xact_lock(tidemill.queue_lock(p_queue_id));
+    exception when lock_not_available then
+        perform set_config('lock_timeout', v_before, true);
+        return false;
+    end;
+    perform set_config('lock_timeout', v_before, true);
+    return true;
+end $$;
+
 CREATE FUNCTION tidemill.batch_faults(p_project_id uuid, p_jobs jsonb, p_twins uuid[], p_lock boolean) RETURNS text[]
     LANGUAGE plpgsql
     AS $$
@@ -492,14 +515,16 @@ declare
     v_at integer;
     v_first integer;
     v_is_full boolean := false;
-    v_is_bare boolean;       -- a lane of this round has no entries left
+    v_is_all boolean;        -- the round has found as much as it wanted
+    v_bare tid[];            -- lanes of this round that have no entries left
     v_shut text[];           -- types and rate classes that let nobody in at all, found in this round
     v_dry text[];
     v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
     v_token_secs double precision;
     v_places tid[];
     v_away bigint[];         -- limits that another claim counts at the moment
-    v_full bigint[];         -- lanes whose limit this round fills
+    v_dues timestamptz[];    -- of the others, sorted by place: when their next job is due, and whether the round has filled their limit
+    v_fulls boolean[];
     v_swept integer := 0;
     v_room integer := p_limit;
     v_max integer;
@@ -515,9 +540,13 @@ declare
     v_n integer;
     v_count integer;
     v_taken integer;
+    v_handful integer;       -- how many jobs a turn may bring, and how many turns the round has
+    v_turns integer;
     v_depth integer;
     v_lanes bigint[];
     v_levels smallint[];
+    v_stands tid[];          -- where the lane's row is
+    v_since timestamptz[];   -- a lane's jobs are due from here on; in front of it lies only what has been claimed. (What news bring moves it.)
     v_parts text[];
     v_wants integer[];
     v_keys bigint[];
@@ -528,13 +557,20 @@ declare
     v_limited boolean;
     v_turn double precision;
     v_others text[] := '{}';
-    v_jobs uuid[];
-    v_times timestamptz[];
-    v_woken text[] := '{}';
+    v_woken text[];
+    v_freed bigint[];        -- limits that have places again, and their lanes until the first round has chosen: sorted by partition, then as they are served
+    v_free_places tid[];
+    v_free_parts text[];     -- each partition of these once, in order, and where its lanes begin (and, at the end, where the next one's would)
+    v_free_from integer[];
+    v_free_lanes bigint[];
+    v_free_levels smallint[];
+    v_free_dues timestamptz[];
+    v_free_keys bigint[];
+    v_free_limits integer[];
     v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
-    if not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
-        return next;  -- another claim is at this queue
+    if p_limit < 1 or not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
+        return next;  -- another claim is at this queue, or (a limit of 0) was until now
         return;
     end if;
     -- who sets a limit holds this table until what runs is counted (store/sql/limits/hold_claims.sql): what is read from here on is as of after that
@@ -583,76 +619,37 @@ begin
         perform tidemill.relane(p_queue_id, v_types, least(500, 2 * p_limit + 20), v_now);
     end if;
 
-    -- the news: lanes that got entries or lost what stood in front, limits that have places again (at most 2,000 at a time, what is committed by now)
-    with read as (
-        delete from tidemill.lane_news n
-        where n.id = any(array(select m.id from tidemill.lane_news m where m.queue_id = p_queue_id order by m.id limit 2000 for update skip locked))
-        returning n.job_id, n.run_at, n.limit_key, n.lane, n.priority
-    )
-    select array_agg(r.job_id) filter (where r.job_id is not null), array_agg(r.run_at) filter (where r.job_id is not null),
-           array_agg(distinct r.limit_key) filter (where r.limit_key is not null),
-           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null)
-    into v_jobs, v_times, v_keys, v_lanes, v_levels from read r;
-    if v_jobs is not null then
-        for v_row in
-            insert into tidemill.queue_lanes as l (
-                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
-            select distinct on (j.lane, j.priority) p_queue_id, j.lane, j.priority, coalesce(j.partition_key, ''), j.job_type,
-                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
-                   j.concurrency_limit, j.rate_class, j.sticky_worker, n.run_at, n.run_at <= v_now, n.run_at
-            from rows from (unnest(v_jobs), unnest(v_times)) as n (job_id, run_at)
-            cross join lateral (select i.* from tidemill.jobs i where i.id = n.job_id and i.queue_id = p_queue_id and i.lane > 0 limit 1) j
-            -- what would change nothing is left out here: a conflict that does nothing locks, and writes, the row all the same
-            where (select o.due_at <= n.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
-                   where o.queue_id = p_queue_id and o.lane = j.lane and o.priority = j.priority limit 1) is not true
-            order by j.lane, j.priority, n.run_at
-            on conflict (queue_id, lane, priority) do update
-            set due_at = least(l.due_at, excluded.due_at),
-                is_ready = l.blocked_by is distinct from 'concurrency_key' and (l.is_ready or excluded.is_ready or l.due_at <= v_now),
-                look_at = case when l.blocked_by is distinct from 'concurrency_key' then least(l.look_at, excluded.look_at) else l.look_at end,
-                blocked_by = nullif(l.blocked_by, 'rate_class'),
-                blocked_since = case when l.blocked_by is distinct from 'rate_class' then l.blocked_since end
-            -- what blocked a lane at its rate may have been the dear job in front: news are worth another look
-            where l.due_at > excluded.due_at or l.blocked_by = 'rate_class'
-            returning l.partition_key, l.is_ready
-        loop
-            if v_row.is_ready then
-                v_woken := v_woken || v_row.partition_key;
-            end if;
-        end loop;
-    end if;
-
-    -- what has come due, is due for another look, or waits for a limit that has places again
-    for v_row in
+    -- what the news say, and what has come due
+    select h.woken, h.freed into v_woken, v_freed from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
+    -- lanes whose limit has places again are offered in the first round as they stand, and written once, after it; those with more gates as any other lane
+    if v_freed is not null then
+        with freed as materialized (
+            select o.*
+            from unnest(v_freed) as k (key)
+            cross join lateral (
+                select r.ctid as place, r.partition_key, r.lane, r.priority, r.due_at, r.limit_key, r.concurrency_limit, r.due_at <= v_now as is_due,
+                       r.rate_class is null and r.sticky_worker is null and p_job_types is null and not (r.job_type = any(v_types)) and not v_is_full as is_plain
+                from tidemill.queue_lanes r
+                where r.limit_key = k.key and r.queue_id = p_queue_id and r.blocked_by = 'concurrency_key' limit 100) o
+        ), offers as materialized (
+            select f.*, row_number() over (order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane)::integer as pos
+            from freed f where f.is_due and f.is_plain
+        ), names as materialized (
+            select o.partition_key, min(o.pos) as first from offers o group by o.partition_key
+        )
+        select (select array_agg(f.place) from freed f where not (f.is_due and f.is_plain)),
+               v_woken || coalesce((select array_agg(distinct f.partition_key) from freed f where f.is_due), '{}'),
+               (select array_agg(n.partition_key order by n.first) from names n), (select array_agg(n.first order by n.first) || (select count(*)::integer + 1 from offers) from names n),
+               o.places, o.lanes, o.levels, o.dues, o.keys, o.limits
+        into v_places, v_woken, v_free_parts, v_free_from, v_free_places, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits
+        from (select array_agg(o.place order by o.pos) as places, array_agg(o.lane order by o.pos) as lanes, array_agg(o.priority order by o.pos) as levels,
+                     array_agg(o.due_at order by o.pos) as dues, array_agg(o.limit_key order by o.pos) as keys,
+                     array_agg(o.concurrency_limit order by o.pos) as limits
+              from offers o) o;
         update tidemill.queue_lanes l
         set is_ready = l.due_at <= v_now, look_at = l.due_at, blocked_by = null, blocked_since = null
-        where l.ctid = any(array(  -- by place: nobody else moves them under the queue's lock
-            (select w.ctid from tidemill.queue_lanes w
-             where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= v_now
-             order by w.look_at limit 500)
-            union all
-            (select w.ctid from unnest(v_keys) as k (key)
-             cross join lateral (
-                 select o.ctid from tidemill.queue_lanes o
-                 where o.limit_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key' limit 100) w)
-            union all
-            -- a type's lanes wait in line: those that were woken in vain go to its end
-            (select w.ctid from unnest(v_keys) as k (key)
-             cross join lateral (
-                 select o.ctid from tidemill.queue_lanes o
-                 where o.type_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key'
-                 order by o.blocked_since limit 2 * p_limit + 10) w)
-            union all
-            (select o.ctid from unnest(v_lanes, v_levels) as n (lane, priority)
-             cross join lateral (
-                 select r.ctid from tidemill.queue_lanes r
-                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class' limit 1) o)))
-        returning l.partition_key, l.is_ready
-    loop
-        if v_row.is_ready then
-            v_woken := v_woken || v_row.partition_key;
-        end if;
-    end loop;
+        where l.ctid = any(v_places);
+    end if;
     -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
     if exists (select 1 from tidemill.queue_levels v
                cross join lateral (
@@ -681,40 +678,52 @@ begin
     for v_round in 1..50 loop
         exit when v_room <= 0;
 
-        -- whose turn it is, and how many each may take before the others' turns come
-        v_depth := greatest(1, ceil(2.0 * v_room / greatest(1, (select count(*) from (
-            select 1 from tidemill.queue_partitions p where p.queue_id = p_queue_id and p.is_ready limit v_room) x)))::integer);
+        -- whose turn it is, and how many each may take before the others' turns come. A claim that wants many gives each turn a handful, so that it need
+        -- not touch as many lanes as it takes jobs: at most 8, and never more than a 64th of what it wants
+        v_handful := greatest(1, least(8, v_room / 64));
+        v_turns := ceil(v_room::numeric / v_handful)::integer;
+        v_depth := greatest(1, ceil(2.0 * v_turns / greatest(1, (select count(*) from (
+            select 1 from tidemill.queue_partitions p where p.queue_id = p_queue_id and p.is_ready limit v_turns) x)))::integer);
         with parts as materialized (
             select p.partition_key, p.virtual_finish, p.weight
             from tidemill.queue_partitions p
             where p.queue_id = p_queue_id and p.is_ready
             order by p.virtual_finish, p.partition_key
-            limit least(v_room, 500)
+            limit least(v_turns, 500)
         ), slots as (
-            select s.partition_key, count(*)::integer as n, min(s.finish) as turn
-            from (select p.partition_key, p.virtual_finish + j::double precision / p.weight as finish
-                  from parts p cross join generate_series(0, v_depth - 1) as j
-                  order by finish, p.partition_key limit v_room) s
-            group by s.partition_key
+            select h.partition_key, h.turn, least(h.n, v_room - h.ahead)::integer as n
+            from (select s.partition_key, count(*) * v_handful as n, min(s.finish) as turn,
+                         coalesce(sum(count(*) * v_handful) over (
+                             order by min(s.finish), s.partition_key rows between unbounded preceding and 1 preceding), 0) as ahead
+                  from (select p.partition_key, p.virtual_finish + (j * v_handful)::double precision / p.weight as finish
+                        from parts p cross join generate_series(0, v_depth - 1) as j
+                        order by finish, p.partition_key limit v_turns) s
+                  group by s.partition_key) h
+            where h.ahead < v_room
         ), offered as (
             -- each partition's best lanes, as many as it may take jobs; a lane of many gives as many as evens out
             select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
             from (
-                select s.partition_key, s.turn, s.n as most, o.lane, o.priority, o.limit_key, o.concurrency_limit, o.special,
+                select s.partition_key, s.turn, s.n as most, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place,
                        row_number() over (partition by s.partition_key order by o.priority desc, o.due_at, o.lane)::integer as nth,
                        ceil(s.n::numeric / count(*) over (partition by s.partition_key))::integer as per_lane
                 from slots s
                 cross join lateral (
                     select a.* from (
                         (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                                l.rate_class is not null or l.job_type = any(v_types) as special
+                                l.rate_class is not null or l.job_type = any(v_types) as special, l.ctid as place
                          from tidemill.queue_lanes l
                          where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
                            and (p_job_types is null or l.job_type = any(p_job_types))
                            and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
                          order by l.priority desc, l.due_at, l.lane limit s.n)
                         union all
-                        (select 0::bigint, v.priority, h.run_at, null, null, false
+                        (select v_free_lanes[x], v_free_levels[x], v_free_dues[x], v_free_keys[x], v_free_limits[x], false, v_free_places[x]
+                         from (select width_bucket(s.partition_key collate "C", v_free_parts) as pos offset 0) b
+                         cross join lateral generate_series(v_free_from[b.pos], least(v_free_from[b.pos] + s.n, v_free_from[b.pos + 1]) - 1) as x
+                         where v_free_parts[b.pos] = s.partition_key)
+                        union all
+                        (select 0::bigint, v.priority, h.run_at, null, null, false, null
                          from tidemill.queue_levels v
                          cross join lateral (
                              select e.run_at from tidemill.job_queue_entries e
@@ -728,12 +737,20 @@ begin
             select f.*, row_number() over (partition by f.limit_key order by f.turn, f.nth) as of_limit from offered f where f.n > 0
         )
         select array_agg(c.lane order by c.turn, c.partition_key, c.nth), array_agg(c.priority order by c.turn, c.partition_key, c.nth),
+               array_agg(c.due_at order by c.turn, c.partition_key, c.nth), array_agg(c.place order by c.turn, c.partition_key, c.nth),
                array_agg(c.partition_key order by c.turn, c.partition_key, c.nth), array_agg(c.n order by c.turn, c.partition_key, c.nth),
                array_agg(c.limit_key order by c.turn, c.partition_key, c.nth), array_agg(c.concurrency_limit order by c.turn, c.partition_key, c.nth),
                bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
-        into v_lanes, v_levels, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
+        into v_lanes, v_levels, v_since, v_stands, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
         from chosen c where c.limit_key is null or c.of_limit = 1;
         v_clock := coalesce(v_turn, v_clock);
+        if v_free_places is not null then  -- what was offered and not chosen is ready like any other
+            update tidemill.queue_lanes l
+            set is_ready = true, look_at = l.due_at, blocked_by = null, blocked_since = null
+            where l.ctid = any(array(select unnest(v_free_places) except select unnest(v_stands)));
+            v_free_places := null;
+            v_free_parts := null;
+        end if;
 
         -- partitions whose turn it is but which have nothing to give leave the circle until something readies them again
         update tidemill.queue_partitions p set is_ready = false
@@ -741,7 +758,7 @@ begin
             select i.ctid from (
                 select o.ctid, o.partition_key from tidemill.queue_partitions o
                 where o.queue_id = p_queue_id and o.is_ready
-                order by o.virtual_finish, o.partition_key limit least(v_room, 500)) i
+                order by o.virtual_finish, o.partition_key limit least(v_turns, 500)) i
             -- one look-up by key for each, in the order of the index that has it: `not exists` may read all lanes for each of them
             where case when (select l.lane from tidemill.queue_lanes l
                              where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
@@ -765,12 +782,7 @@ begin
             update tidemill.queue_lanes l
             set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
                 look_at = v_now + case when l.limit_key = any(v_away) then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end
-            where l.ctid = any(array(
-                select o.ctid from generate_subscripts(v_lanes, 1) as i
-                cross join lateral (
-                    select r.ctid from tidemill.queue_lanes r
-                    where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
-                where v_keys[i] is not null and v_wants[i] = 0));
+            where l.ctid = any(array(select v_stands[i] from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_wants[i] = 0));
         end if;
 
         -- standing limits of a job type and rate classes: lane by lane
@@ -782,8 +794,7 @@ begin
             select i, l.rate_class, l.job_type
             from generate_subscripts(v_lanes, 1) as i
             cross join lateral (
-                select o.rate_class, o.job_type from tidemill.queue_lanes o
-                where o.queue_id = p_queue_id and o.lane = v_lanes[i] and o.priority = v_levels[i] limit 1) l
+                select o.rate_class, o.job_type from tidemill.queue_lanes o where o.ctid = v_stands[i] limit 1) l
             where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.job_type = any(v_types))
             order by i
         loop
@@ -821,7 +832,8 @@ begin
                     from (select h.cost, h.upto, h.upto <= v_tokens + 1e-9 or (h.upto = h.cost and v_tokens >= v_rate.burst) as fits
                           from (select e.cost, sum(e.cost) over (order by e.run_at, e.job_id) as upto
                                 from (select coalesce(c.weight, 1) as cost, c.run_at, c.job_id from tidemill.job_queue_entries c
-                                      where c.queue_id = p_queue_id and c.lane = v_lanes[v_row.i] and c.priority = v_levels[v_row.i] and c.run_at <= v_now
+                                      where c.queue_id = p_queue_id and c.lane = v_lanes[v_row.i] and c.priority = v_levels[v_row.i]
+                                        and c.run_at >= v_since[v_row.i] and c.run_at <= v_now
                                       order by c.run_at, c.job_id limit v_n) e) h) x;
                     if v_count > 0 then
                         v_n := least(v_n, v_count);
@@ -896,15 +908,17 @@ begin
         v_taken := 0;
         for v_row in
             with want as materialized (
-                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_wants[i] as n
+                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_since[i] as since, v_wants[i] as n
                 from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0
+            ), positions as materialized (
+                select array_agg(w.lane order by w.lane, w.i) as lanes, array_agg(w.i order by w.lane, w.i) as of from want w
             ), taken as (
                 delete from tidemill.job_queue_entries e
                 where e.ctid = any(array(
                     select d.ctid from want w
                     cross join lateral (
                         select c.ctid from tidemill.job_queue_entries c
-                        where c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at <= v_now
+                        where c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at >= w.since and c.run_at <= v_now
                           and (w.lane <> 0 or ((p_job_types is null and cardinality(v_types) = 0) or exists (
                               select 1 from tidemill.jobs j where j.id = c.job_id
                                 and (p_job_types is null or j.job_type = any(p_job_types)) and not (j.job_type = any(v_types)))))
@@ -922,14 +936,13 @@ begin
                     lease_ms, weight, lane, limit_key, partition_key, type_key)
                 select t.job_id, encode(substr(sha256(v_seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
                        t.run_at, v_now, case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
-                       l.limit_key, l.partition_key,
-                       case when l.job_type = any(v_types) then tidemill.type_key(v_queue.project_id, l.job_type) end
+                       v_keys[l.i], case when t.lane <> 0 then v_parts[l.i] end, (
+                           select tidemill.type_key(v_queue.project_id, o.job_type) from tidemill.queue_lanes o
+                           where cardinality(v_types) > 0 and o.ctid = v_stands[l.i] and o.job_type = any(v_types))
                 from taken t
                 cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
-                -- one look-up by key for each: a join may read all lanes for each of them
-                left join lateral (
-                    select o.limit_key, o.partition_key, o.job_type from tidemill.queue_lanes o
-                    where o.queue_id = p_queue_id and o.lane = t.lane and o.priority = t.priority limit 1) l on true
+                -- which of the lanes it is: the same lane at another priority has the same gates
+                cross join lateral (select p.of[width_bucket(t.lane, p.lanes)] as i from positions p) l
                 where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
                 returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at, partition_key, weight
             ), begun as (
@@ -950,7 +963,7 @@ begin
                     cross join lateral (
                         select i.ctid from tidemill.queue_partitions i where i.queue_id = p_queue_id and i.partition_key = k.key limit 1) o))
             )
-            select l.* from leased l
+            select l.* from leased l order by l.priority desc, l.run_at, l.job_id
         loop
             v_taken := v_taken + 1;
             job_id := v_row.job_id; lease_token := v_row.lease_token; attempt := v_row.attempt; fence := v_row.fence;
@@ -960,31 +973,30 @@ begin
         v_room := v_room - v_taken;
 
         -- What the lanes look like after that (an entry that is committed later brings its own news). Those that the round has filled to their limit
-        -- wait for one of these leases to end. By place and key by key, because a join may read all lanes for each of them.
-        v_full := case when v_limited and v_taken = (select sum(w.n) from unnest(v_wants) as w (n)) then array(
-            select v_lanes[i] from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_lefts[i] = v_wants[i] and v_wants[i] > 0)
-            else '{}' end;
-        v_places := array(
-            select o.ctid from generate_subscripts(v_lanes, 1) as i
-            cross join lateral (
-                select r.ctid from tidemill.queue_lanes r
-                where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
-            where v_wants[i] > 0 and v_lanes[i] <> 0);
-        delete from tidemill.queue_lanes l
-        where l.ctid = any(v_places)
-          and (select e.run_at from tidemill.job_queue_entries e
-               where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1) is null;
-        v_is_bare := found;
+        -- wait for one of these leases to end. Looked up key by key and changed by place, because a join may read all lanes for each of them.
+        v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
+        select array_agg(x.place) filter (where x.due_at is null),
+               array_agg(x.place order by x.place) filter (where x.due_at is not null),
+               array_agg(x.due_at order by x.place) filter (where x.due_at is not null),
+               array_agg(x.is_full order by x.place) filter (where x.due_at is not null)
+        into v_bare, v_places, v_dues, v_fulls
+        from (select v_stands[i] as place,
+                     (select e.run_at from tidemill.job_queue_entries e
+                      where e.queue_id = p_queue_id and e.lane = v_lanes[i] and e.priority = v_levels[i] and e.run_at >= v_since[i]
+                      order by e.run_at limit 1) as due_at,
+                     v_is_all and v_limited and v_keys[i] is not null and v_lefts[i] = v_wants[i] as is_full
+              from generate_subscripts(v_lanes, 1) as i
+              where v_wants[i] > 0 and v_lanes[i] <> 0
+              offset 0) x;  -- offset 0: what is looked up is looked up once
         update tidemill.queue_lanes l
         set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
             select h.run_at, h.run_at <= v_now and not h.is_full,
                    case when h.is_full then greatest(h.run_at, v_now + interval '5 seconds' * (0.8 + 0.4 * random())) else h.run_at end,
                    case when h.is_full then 'concurrency_key' end, case when h.is_full then v_now end
-            from (select coalesce((select e.run_at from tidemill.job_queue_entries e
-                                   where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority order by e.run_at limit 1), v_now) as run_at,
-                         l.lane = any(v_full) as is_full offset 0) h)
+            from (select v_dues[width_bucket(l.ctid, v_places)] as run_at, v_fulls[width_bucket(l.ctid, v_places)] as is_full offset 0) h)
         where l.ctid = any(v_places);
-        if v_is_bare then  -- partitions that have lost their last lane leave the circle now: there may be no next claim at this queue
+        delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
+        if v_bare is not null then  -- partitions that have lost their last lane leave the circle now: there may be no next claim at this queue
             update tidemill.queue_partitions p set is_ready = false
             where p.ctid = any(array(
                 select o.ctid from (select distinct n.key from unnest(v_parts) as n (key)) k
@@ -1094,7 +1106,8 @@ CREATE TABLE tidemill.lane_news (
     run_at timestamp with time zone,
     limit_key bigint,
     lane bigint,
-    priority smallint
+    priority smallint,
+    limit_keys bigint[]
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
@@ -1532,36 +1545,47 @@ END;
 CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) RETURNS bigint
     LANGUAGE sql
     BEGIN ATOMIC
- WITH news AS (
-          INSERT INTO tidemill.lane_news (queue_id, limit_key)  SELECT DISTINCT n.queue_id,
-                     n.limit_key
-                    FROM ( SELECT q.queue_id,
-                             q.limit_key
-                            FROM UNNEST(free_places.p_queue_ids, free_places.p_limit_keys) q(queue_id, limit_key)
-                           WHERE ((q.queue_id IS NOT NULL) AND (q.limit_key IS NOT NULL))
-                         UNION ALL
-                          SELECT l.queue_id,
-                             l.limit_key
-                            FROM (unnest(free_places.p_limit_keys) k(limit_key)
-                              CROSS JOIN LATERAL ( SELECT o.queue_id,
-                                     o.limit_key
-                                    FROM tidemill.queue_lanes o
-                                   WHERE (o.limit_key = k.limit_key)
-                                  LIMIT 100) l)
-                         UNION ALL
-                          SELECT l.queue_id,
-                             l.type_key
-                            FROM (unnest(free_places.p_limit_keys) k(limit_key)
-                              CROSS JOIN LATERAL ( SELECT o.queue_id,
-                                     o.type_key
-                                    FROM tidemill.queue_lanes o
-                                   WHERE (o.type_key = k.limit_key)
-                                   ORDER BY o.blocked_since
-                                  LIMIT 100) l)) n
-           RETURNING 1 AS "?column?"
+ WITH places AS MATERIALIZED (
+          SELECT q.queue_id,
+             q.limit_key
+            FROM UNNEST(free_places.p_queue_ids, free_places.p_limit_keys) q(queue_id, limit_key)
+           WHERE ((q.queue_id IS NOT NULL) AND (q.limit_key IS NOT NULL))
+         UNION
+          SELECT l.queue_id,
+             l.limit_key
+            FROM (( SELECT DISTINCT u.key
+                    FROM unnest(free_places.p_limit_keys) u(key)) k
+              CROSS JOIN LATERAL ( SELECT o.queue_id,
+                     o.limit_key
+                    FROM tidemill.queue_lanes o
+                   WHERE (o.limit_key = k.key)
+                  LIMIT 100) l)
+         UNION
+          SELECT l.queue_id,
+             l.type_key
+            FROM (( SELECT DISTINCT u.key
+                    FROM unnest(free_places.p_limit_keys) u(key)
+                   WHERE (EXISTS ( SELECT 1
+                            FROM tidemill.queue_lanes a
+                           WHERE (a.type_key IS NOT NULL)))) k
+              CROSS JOIN LATERAL ( SELECT o.queue_id,
+                     o.type_key
+                    FROM tidemill.queue_lanes o
+                   WHERE (o.type_key = k.key)
+                   ORDER BY o.blocked_since
+                  LIMIT 100) l)
+         ), news AS (
+          INSERT INTO tidemill.lane_news (queue_id, limit_keys)  SELECT n_1.queue_id,
+                     array_agg(n_1.limit_key) AS array_agg
+                    FROM ( SELECT p.queue_id,
+                             p.limit_key,
+                             (row_number() OVER (PARTITION BY p.queue_id) / 200) AS part
+                            FROM places p) n_1
+                   GROUP BY n_1.queue_id, n_1.part
+           RETURNING cardinality(lane_news.limit_keys) AS n
          )
-  SELECT count(*) AS count
-    FROM news;
+  SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
+    FROM news n;
 END;
 
 CREATE FUNCTION tidemill.unique_key(job_type text, payload jsonb, by_fields jsonb) RETURNS bytea
@@ -1581,6 +1605,92 @@ CREATE FUNCTION tidemill.given_keys(p_jobs jsonb) RETURNS TABLE(pos integer, que
          END AS "case"
     FROM jsonb_array_elements(given_keys.p_jobs) WITH ORDINALITY e(job, ord);
 END;
+
+CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[]) RETURNS record
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET jit TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_has_types boolean;
+    v_jobs uuid[];           -- one job of a lane each, and when the lane has something
+    v_times timestamptz[];
+    v_lanes bigint[];
+    v_levels smallint[];
+begin
+    woken := '{}';
+    -- lanes that got entries or lost what stood in front, limits that have places again: what is committed by now
+    with read as materialized (
+        delete from tidemill.lane_news n
+        where n.id = any(array(
+            select h.id
+            from (select m.id, sum(coalesce(cardinality(m.limit_keys), 0)) over (order by m.id) as upto
+                  from (select i.id, i.limit_keys from tidemill.lane_news i where i.queue_id = p_queue_id
+                        order by i.id limit 2000 for update skip locked) m) h
+            where h.upto <= 2000))
+        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority
+    )
+    select array_agg(r.job_id) filter (where r.job_id is not null), array_agg(r.run_at) filter (where r.job_id is not null),
+           (select array_agg(distinct u.key) from read o cross join lateral unnest(coalesce(o.limit_keys, array[o.limit_key])) as u (key)
+            where num_nonnulls(o.limit_key, o.limit_keys) = 1),
+           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null)
+    into v_jobs, v_times, freed, v_lanes, v_levels from read r;
+    if v_jobs is not null then
+        with changed as (
+            insert into tidemill.queue_lanes as l (
+                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
+            select distinct on (j.lane, j.priority) p_queue_id, j.lane, j.priority, coalesce(j.partition_key, ''), j.job_type,
+                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
+                   j.concurrency_limit, j.rate_class, j.sticky_worker, n.run_at, n.run_at <= p_now, n.run_at
+            from rows from (unnest(v_jobs), unnest(v_times)) as n (job_id, run_at)
+            cross join lateral (select i.* from tidemill.jobs i where i.id = n.job_id and i.queue_id = p_queue_id and i.lane > 0 limit 1) j
+            -- what would change nothing is left out here: a conflict that does nothing locks, and writes, the row all the same
+            where (select o.due_at <= n.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
+                   where o.queue_id = p_queue_id and o.lane = j.lane and o.priority = j.priority limit 1) is not true
+            order by j.lane, j.priority, n.run_at
+            on conflict (queue_id, lane, priority) do update
+            set due_at = least(l.due_at, excluded.due_at),
+                is_ready = l.blocked_by is distinct from 'concurrency_key' and (l.is_ready or excluded.is_ready or l.due_at <= p_now),
+                look_at = case when l.blocked_by is distinct from 'concurrency_key' then least(l.look_at, excluded.look_at) else l.look_at end,
+                blocked_by = nullif(l.blocked_by, 'rate_class'),
+                blocked_since = case when l.blocked_by is distinct from 'rate_class' then l.blocked_since end
+            -- what blocked a lane at its rate may have been the dear job in front: news are worth another look
+            where l.due_at > excluded.due_at or l.blocked_by = 'rate_class'
+            returning l.partition_key, l.is_ready
+        )
+        select coalesce(array_agg(distinct c.partition_key), '{}') into woken from changed c where c.is_ready;
+    end if;
+
+    -- what has come due, is due for another look, or waits for a standing limit that has places again
+    v_has_types := freed is not null and exists (select 1 from tidemill.queue_lanes o where o.type_key is not null);
+    with changed as (
+        update tidemill.queue_lanes l
+        set is_ready = l.due_at <= p_now, look_at = l.due_at, blocked_by = null, blocked_since = null
+        where l.ctid = any(array(  -- by place: nobody else moves them under the queue's lock
+            (select w.ctid from tidemill.queue_lanes w
+             where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= p_now
+             order by w.look_at limit 500)
+            union all
+            -- a type's lanes wait in line: those that were woken in vain go to its end
+            (select w.ctid from unnest(case when v_has_types then freed end) as k (key)
+             cross join lateral (
+                 select o.ctid from tidemill.queue_lanes o
+                 where o.type_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key'
+                 order by o.blocked_since limit 2 * p_limit + 10) w)
+            union all
+            (select o.ctid from unnest(v_lanes, v_levels) as n (lane, priority)
+             cross join lateral (
+                 select r.ctid from tidemill.queue_lanes r
+                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class' limit 1) o)))
+        returning l.partition_key, l.is_ready
+    )
+    select woken || coalesce(array_agg(distinct c.partition_key), '{}') into woken from changed c where c.is_ready;
+end $$;
 
 CREATE FUNCTION tidemill.instant(given text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE
@@ -3447,7 +3557,7 @@ ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
 ALTER TABLE tidemill.lane_news
-    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, lane) = 1) AND ((run_at IS NULL) = (limit_key IS NOT NULL)) AND ((lane IS NULL) = (priority IS NULL)))) NOT VALID;
+    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, limit_keys, lane) = 1) AND ((run_at IS NULL) = (num_nonnulls(limit_key, limit_keys) = 1)) AND ((lane IS NULL) = (priority IS NULL)))) NOT VALID;
 
 ALTER TABLE ONLY tidemill.lane_news
     ADD CONSTRAINT lane_news_pkey PRIMARY KEY (id);
@@ -3702,8 +3812,6 @@ CREATE INDEX queue_lanes_by_type ON tidemill.queue_lanes USING btree (type_key, 
 CREATE INDEX queue_lanes_ready ON tidemill.queue_lanes USING btree (queue_id, partition_key, priority DESC, due_at, lane) WHERE is_ready;
 
 CREATE INDEX queue_lanes_sticky ON tidemill.queue_lanes USING btree (queue_id) WHERE (sticky_worker IS NOT NULL);
-
-CREATE INDEX queue_lanes_to_look ON tidemill.queue_lanes USING btree (look_at) WHERE (NOT is_ready);
 
 CREATE INDEX queue_lanes_waiting ON tidemill.queue_lanes USING btree (queue_id, look_at) WHERE (NOT is_ready);
 

@@ -9,14 +9,15 @@ from tidemill.domain.jobs import ClaimedJob, ClaimRequest, Lease
 from tidemill.ports import ClaimStore
 
 
-def claim(store: ClaimStore, request: ClaimRequest, *, now: datetime | None = None) -> list[ClaimedJob]:
+def claim(store: ClaimStore, request: ClaimRequest, *, now: datetime | None = None, wait_ms: int = 0) -> list[ClaimedJob]:
     """At most `request.limit` jobs, each with a fresh token, fence + 1 and attempt + 1, in the order of API.md §3.
 
-    An empty list means that nothing is due and free at this moment in those queues.
+    An empty list means that nothing is due and free at this moment in those queues, or that other claims were at them. `wait_ms`: how long
+    to wait in line at each gated queue where that is so; it holds the store's connection meanwhile.
     """
     if request.limit < 1 or not request.queues:
         return []
-    return store.claim(request, now=now)
+    return store.claim(request, now=now, wait_ms=wait_ms)
 
 
 def start(store: ClaimStore, lease: Lease, *, now: datetime | None = None) -> datetime:

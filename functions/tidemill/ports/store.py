@@ -61,8 +61,8 @@ class EnqueueStore(Transactions, Protocol):
 class ClaimStore(Protocol):
     """Hands out leases."""
 
-    def claim(self, request: ClaimRequest, *, now: datetime | None) -> list[ClaimedJob]:
-        """Moves due entries into leases."""
+    def claim(self, request: ClaimRequest, *, now: datetime | None, wait_ms: int) -> list[ClaimedJob]:
+        """Moves due entries into leases. Waits at most `wait_ms` for each queue that serves one claim at a time."""
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
         """When the job began, or None if the lease is not ours."""

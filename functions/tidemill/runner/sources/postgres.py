@@ -50,9 +50,8 @@ STRAYS = 1_000
 BEAT_MS = 5_000
 CLAIM_SESSION = "set synchronous_commit = off"
 WORD_WAIT_SECS = 1.0
-CROWDED_LOOKS = 16
-CROWDED_SECS = (0.001, 0.02)
-"""A gated queue serves one claim at a time. Who finds another there looks again soon, and ever less often; a claim takes a few ms."""
+TURN_MS = 250
+"""A gated queue serves one claim at a time. Who finds another there waits in line for so long; a claim takes a few ms."""
 
 
 class PostgresSource:
@@ -98,12 +97,9 @@ class PostgresSource:
         known = self._request
         assert known is not None, "register comes first"
         request = ClaimRequest(known.project_id, known.worker_id, known.queues, limit, known.job_types, known.lease_ms)
-        pause_s, longest_s = CROWDED_SECS
-        for _ in range(CROWDED_LOOKS):
-            jobs, is_crowded = self._claims.run(lambda store: (claims.claim(store, request), store.met_others))
-            if jobs or not is_crowded or self._closing.wait(random.uniform(pause_s / 2, pause_s)):
-                break
-            pause_s = min(pause_s * 1.6, longest_s)
+        jobs, is_crowded = self._claims.run(lambda store: (claims.claim(store, request), store.met_others))
+        if is_crowded and not jobs and not self._closing.is_set():
+            jobs = self._claims.run(lambda store: claims.claim(store, request, wait_ms=TURN_MS))
         if self._asleep and len(jobs) == limit:
             self._claims.run(lambda store: store.rise(self._worker_id))
             self._asleep = False

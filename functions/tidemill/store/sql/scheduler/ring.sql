@@ -13,9 +13,14 @@ with levels as materialized (
         limit %(limit)s::integer
     ) d
     union all
-    (select l.queue_id from tidemill.queue_lanes l
-     where not l.is_ready and l.look_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
-       and l.look_at > greatest(%(since)s::timestamptz, coalesce(%(now)s::timestamptz, statement_timestamp()) - interval '90 seconds')
+    -- queue by queue, by the index that claims read
+    (select l.queue_id
+     from (select distinct v.queue_id from levels v) q
+     cross join lateral (
+         select n.queue_id from tidemill.queue_lanes n
+         where n.queue_id = q.queue_id and not n.is_ready and n.look_at <= coalesce(%(now)s::timestamptz, statement_timestamp())
+           and n.look_at > greatest(%(since)s::timestamptz, coalesce(%(now)s::timestamptz, statement_timestamp()) - interval '90 seconds')
+         limit %(limit)s::integer) l
      limit %(limit)s::integer)
     limit %(limit)s::integer
 ), rung as (

@@ -1,0 +1,83 @@
+"""Workers wait in line for a gated queue, and only as long as they said (docs/adr/0020)."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from harness.mill import Mill, until, waiting_on_locks
+from tidemill.domain.jobs import ClaimRequest
+from tidemill.engine.claim import claim
+
+LOCK = "select pg_advisory_xact_lock(tidemill.queue_lock(id)) from tidemill.queues"
+
+
+def patient(mill: Mill, limit: int, wait_ms: int) -> list[str]:
+    request = ClaimRequest(mill.project_id, mill.worker_id, ("default",), limit, None, 30_000)
+    return [job.job_id for job in claim(mill.store, request, wait_ms=wait_ms)]
+
+
+def test_who_waits_gets_the_turn_when_the_one_in_front_commits(mill: Mill) -> None:
+    made = [mill.new(partition_key="p") for _ in range(3)]
+    one, two = mill.another(), mill.another()
+    with ThreadPoolExecutor(2) as threads:
+        with mill.conn.transaction():
+            mill.conn.execute(LOCK.encode())
+            waits = [threads.submit(patient, who, 1, 60_000) for who in (one, two)]
+            until(lambda: waiting_on_locks(mill.conn) == 2)
+            with mill.another().conn.transaction():
+                made.append(mill.another().new(partition_key="q"))
+        got = [wait.result() for wait in waits]
+    assert all(len(ids) == 1 for ids in got)
+    assert len({job_id for ids in got for job_id in ids}) == 2
+    assert not one.store.met_others
+    assert patient(mill, 10, 0) and not mill.misplaced()
+
+
+def test_who_waits_reads_what_was_committed_meanwhile_and_whole(mill: Mill) -> None:
+    """The statement's snapshot is from before the wait, the claim's own from after it."""
+    mill.new(partition_key="p")
+    other = mill.another()
+    with ThreadPoolExecutor(1) as threads:
+        with mill.conn.transaction():
+            mill.conn.execute(LOCK.encode())
+            wait = threads.submit(
+                lambda: claim(other.store, ClaimRequest(mill.project_id, other.worker_id, ("default",), 5, None, 30_000), wait_ms=60_000)
+            )
+            until(lambda: waiting_on_locks(mill.conn) == 1)
+            late = mill.another().new(partition_key="q", payload={"n": 1})
+        jobs = wait.result()
+    assert late in {job.job_id for job in jobs}
+    assert all(job.job_type == "t" and job.payload for job in jobs)
+
+
+def test_who_has_waited_long_enough_leaves_and_can_still_wait_for_other_locks(mill: Mill) -> None:
+    mill.new(partition_key="p")
+    other = mill.another()
+    with mill.conn.transaction():
+        mill.conn.execute(LOCK.encode())
+        assert patient(other, 1, 20) == []
+        assert other.store.met_others
+    assert other.conn.execute("show lock_timeout").fetchone() == ("0",)
+    assert len(patient(other, 1, 20)) == 1
+
+
+def test_the_bound_of_the_wait_is_not_the_bound_of_the_rest_of_the_transaction(mill: Mill) -> None:
+    mill.new(partition_key="p")
+    other, held, done = mill.another(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with mill.conn.transaction():
+            mill.conn.execute(LOCK.encode())
+            held.set()
+            done.wait(60)
+
+    with ThreadPoolExecutor(1) as threads, other.conn.transaction():
+        holder = threads.submit(hold)
+        assert held.wait(60)
+        for wait_ms, ours in ((20, False), (0, False)):
+            row = other.conn.execute("select tidemill.await_turn(id, %s) from tidemill.queues", [wait_ms]).fetchone()
+            assert row == (ours,)
+            assert other.conn.execute("show lock_timeout").fetchone() == ("0",)
+        done.set()
+        holder.result()
+        assert other.conn.execute("select tidemill.await_turn(id, 60000) from tidemill.queues").fetchone() == (True,)
+        assert other.conn.execute("show lock_timeout").fetchone() == ("0",)
