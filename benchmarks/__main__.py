@@ -11,18 +11,23 @@ import time
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
 from benchmarks import measure, web
 from benchmarks.admin import admin_rows
 from benchmarks.clients import clients
+from benchmarks.explain import explain_rows
 from benchmarks.gates import gates_rows
 from benchmarks.operations import operations_rows
 from benchmarks.results import Row, show
 from benchmarks.rig import commit_ms, make_base, server
 
-SECTIONS = ("drain", "pick-up", "snapshot", "enqueue", "operations", "admin", "gates", "http")
+SECTIONS = ("drain", "pick-up", "snapshot", "enqueue", "operations", "admin", "explain", "gates", "http")
+
+ALONE: Final = {"operations": operations_rows, "admin": admin_rows, "explain": explain_rows, "gates": gates_rows}
+"""Sections with databases of their own; explain adds to the rows that admin has looked at."""
 
 
 def main() -> int:
@@ -57,12 +62,9 @@ def main() -> int:
             rows += measure.churns(ours, bare, crowd, size, say)
         if "enqueue" in asked.only:
             rows += measure.enqueues(bases, crowd, size, say)  # last of these: nobody drains what it leaves
-        if "operations" in asked.only:
-            rows += operations_rows(running, size, say)
-        if "gates" in asked.only:
-            rows += gates_rows(running, size, say)
-        if "admin" in asked.only:
-            rows += admin_rows(running, size, say)
+        for name, rows_of in ALONE.items():
+            if name in asked.only:
+                rows += rows_of(running, size, say)
         if "http" in asked.only:
             rows += web.requests(size, say)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"

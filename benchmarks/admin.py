@@ -6,23 +6,18 @@ The database is filled by one statement per kind, as for the tests (tests/harnes
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
+from benchmarks.full import full_base
 from benchmarks.measure import Size
 from benchmarks.results import Row
-from benchmarks.rig import make_base
-from tidemill.engine.dead_letters import fold
 from tidemill.http import routes
 from tidemill.local import postgres
-from tidemill.store.database import connect
-from tidemill.store.postgres import PostgresStore
 
 TIMES: Final = 30
 AIM_MS: Final = 150
@@ -45,21 +40,13 @@ class Asked:
 
 def admin_rows(running: postgres.Server, size: Size, say: Callable[[str], None]) -> list[Row]:
     """Handler time of each request, the slowest p95 first."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    base = full_base(running, size.others, say)
     from api.gateway import Gateway, add_key
     from harness.gets import KEY, everything
-    from harness.million import PROJECT, seed
+    from harness.million import PROJECT
 
-    finished, times = size.others, TIMES if size.jobs >= 20_000 else TIMES // 6
-    base = make_base(running, "bench_admin")
-    with connect(base.dsn) as conn:
-        conn.execute("truncate tidemill.organizations cascade")
-        seed(conn, finished=finished, queued=finished // 10, dead=finished // 10)
-    say(f"{finished:,} finished, {finished // 10:,} queued and {finished // 10:,} dead jobs")
+    times = TIMES if size.jobs >= 20_000 else TIMES // 6
     gateway = Gateway(base.dsn, project=(PROJECT, add_key(base.dsn, PROJECT, *KEY)))
-    with connect(base.dsn) as conn:
-        while fold(PostgresStore(conn), limit=500)["folded"]:
-            pass
     asked = [_ask(gateway, name, times, *request) for name, request in everything(gateway).items()]
     gateway.close()
     asked.sort(key=lambda one: -one.p95)
