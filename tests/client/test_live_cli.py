@@ -47,7 +47,7 @@ def test_retry_policies_are_created_set_listed_and_deleted(client: Client, say: 
     assert (changed["strategy"], changed["base_delay_ms"], changed["multiplier"], changed["jitter"]) == ("exponential", 30_000, 3, False)
     assert re.search(r"gentle +exponential +8 +30s +1h +3 +no", say("retry-policies", "list"))
     assert client.get_retry_policy("gentle")["max_attempts"] == 8
-    assert say("audit", "--action", "retry-policies.edit").splitlines()[1:] == ["    jitter: yes → no", "    multiplier: 2.0 → 3.0"]
+    assert say("audit", "--action", "retry-policies.edit").splitlines()[2:] == ["    jitter: yes → no", "    multiplier: 2.0 → 3.0"]
     assert say("retry-policies", "delete", "gentle") == "gentle: deleted\n"
     assert "no retry policy 'gentle'" in say("retry-policies", "delete", "gentle", code=1)
 

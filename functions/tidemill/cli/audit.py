@@ -40,18 +40,21 @@ def audit(
         print("no change is on record")
     for note in found:
         who = note["actor"] or note["actor_id"] or note["actor_kind"]
-        print(f"{note['at']}  {note['action']}  {note['target_kind']} {note['target_id']}  by {who}")
+        print(f"{note['at']}  {note['action']}  by {who}")
+        print(f"    {note['target_kind']} {note['target_id']}")
         for line in differences(note["before"], note["after"]):
             print(f"    {line}")
 
 
 def differences(before: Any, after: Any) -> Iterator[str]:
-    """`field: was → is` for each that differs; what had no before or has no after shows one side."""
+    """`field: was → is` for each that differs; what had no before or has no after shows what is known of one side."""
     was, now = (side if isinstance(side, Mapping) else {} for side in (before, after))
     for field in dict.fromkeys([*was, *now]):
         if was.get(field) == now.get(field):
             continue
         sides = [_text(side[field]) for side in (was, now) if field in side]
+        if len(sides) == 1 and sides[0] == "-":
+            continue
         yield f"{field}: {' → '.join(sides)}"
 
 

@@ -36,23 +36,29 @@ def console() -> Console:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, state_column: int | None = None, flexible: int | None = None
 ) -> None:
-    """A table; the first column is never cut, a state has its colour. `flexible`: the column that makes way for the others."""
-    from rich.table import Table
+    """A table that fits the terminal (tables.lay_out); a state has its colour. `flexible`: the column that makes way for the others."""
+    from rich.cells import cell_len, set_cell_size
     from rich.text import Text
 
-    cells = [list(row) for row in rows]
-    target = console()
-    if flexible is not None:
-        widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
-        room = max(20, target.width - sum(widths) + widths[flexible] - 2 * len(columns))
-        for row in cells:
-            row[flexible] = row[flexible] if len(row[flexible]) <= room else row[flexible][: room - 1] + "…"
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for position, column in enumerate(columns):
-        table.add_column(column, no_wrap=True, overflow="fold" if position == 0 else "ellipsis", min_width=36 if column == "id" else None)
-    for row in cells:
-        table.add_row(*(Text(cell, COLOURS.get(cell, "") if i == state_column else "") for i, cell in enumerate(row)))
-    target.print(table)
+    from tidemill.cli.tables import GAP, lay_out
+
+    cells, target = [list(row) for row in rows], console()
+    layout = lay_out(columns, cells, target.width, stacks=target.is_terminal, flexible=flexible)
+
+    def line(row: Sequence[str], style: str) -> Text:
+        parts = Text()
+        for i, (cell, width) in enumerate(zip(row, layout.widths, strict=True)):
+            shown = cell if cell_len(cell) <= width else set_cell_size(cell, width - 1) + "…"
+            colour = style or (COLOURS.get(cell, "") if i == state_column else "")
+            is_last = i == len(row) - 1
+            if layout.is_stacked and i == 0:
+                parts.append(f"{cell}\n{' ' * GAP}", style)
+            else:
+                parts.append(shown if is_last else set_cell_size(shown, width) + " " * GAP, colour)
+        return parts
+
+    for row, style in ((columns, "dim"), *((row, "") for row in cells)):
+        target.print(line(row, style), soft_wrap=True)
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
