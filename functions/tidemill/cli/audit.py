@@ -59,5 +59,5 @@ def differences(before: Any, after: Any) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    text = "-" if value is None else "yes" if value is True else "no" if value is False else str(value)
+    text = output.text(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

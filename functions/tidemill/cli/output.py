@@ -88,6 +88,13 @@ def print_findings(rows: Iterable[Sequence[str]]) -> None:
     console().print(table)
 
 
+def text(value: Any) -> str:
+    """A field as people read it; what has parts is JSON."""
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return "-" if value is None else "yes" if value is True else "no" if value is False else str(value)
+
+
 def spark(counts: Sequence[int]) -> str:
     """One character per count, its height in proportion to the largest; `·` for none."""
     top = max(counts, default=0)

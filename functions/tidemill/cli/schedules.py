@@ -78,7 +78,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
     if as_json:
         output.print_json(found)
     else:
-        output.print_fields([(key, str(value)) for key, value in found.items() if value not in (None, "", 0)])
+        output.print_fields([(key, output.text(value)) for key, value in found.items() if value not in (None, "", 0)])
 
 
 @app.command()
@@ -155,7 +155,10 @@ def events(name: Name, limit: Annotated[int, typer.Option(min=1, max=100, help="
     elif not found:
         print("nothing has happened yet")
     else:
-        rows = [(event["at"], event["kind"], event["scheduled_at"], event["reason"] or "-", event["job_id"] or "-") for event in found]
+        rows = [
+            (_second(event["at"]), event["kind"], _second(event["scheduled_at"]), event["reason"] or "-", event["job_id"] or "-")
+            for event in found
+        ]
         output.print_table(("at", "what", "scheduled for", "reason", "job"), rows)
 
 
@@ -184,6 +187,10 @@ def _standing(schedule: Mapping[str, Any]) -> str:
 
 def _timing(schedule: Mapping[str, Any]) -> str:
     return str(schedule["cron"]) if schedule["cron"] else f"every {schedule['every_ms'] / 1000:g} s"
+
+
+def _second(at: str) -> str:
+    return f"{datetime.fromisoformat(at):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _at(text: str | None) -> str:

@@ -129,7 +129,8 @@ class InvalidTransition(Conflict):
         self.state, self.event, self.to = state, event, to
         goal = f" to {to}" if to else ""
         hint = ": see the job's actions for what it allows" if kind == "job" else ""
-        super().__init__(f"a {state} {kind} cannot {event}{goal}{hint}")
+        article = "an" if state[:1] in "aeiou" else "a"
+        super().__init__(f"{article} {state} {kind} cannot {event}{goal}{hint}")
 
 
 class LeaseLost(Conflict):

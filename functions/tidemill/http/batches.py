@@ -151,7 +151,7 @@ def _with_jobs(model: Any, call: Call) -> tuple[dict[str, Any], list[Any]]:
     given = call.raw.value
     has_jobs = isinstance(given, dict) and isinstance(given.get("jobs"), list)
     shell: dict[str, Any] = checked(model, {**given, "jobs": []} if has_jobs else given, storable=not call.raw.may_be_unstorable)
-    jobs = well_formed(given["jobs"], call.raw) if has_jobs else []
+    jobs = well_formed(given["jobs"], call) if has_jobs else []
     text = "is given by the batch: leave it out"
     if faults := [Fault(("jobs", position, "batch_id"), text) for position, job in enumerate(jobs) if "batch_id" in job]:
         raise Invalid(faults)

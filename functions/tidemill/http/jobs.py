@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from tidemill.http.body import Body
 from tidemill.http.job_view import job_json
 from tidemill.http.models.jobs import BulkIn, BulkOut, Created, JobIn
 from tidemill.http.operation import Answer, Call, operation
+from tidemill.http.tracing import trace_of, traced
 from tidemill.http.validation import UNSTORABLE, adapter, checked, faults_of
 from tidemill.store.postgres import PostgresStore
 
@@ -24,7 +26,7 @@ TOO_LARGE = f"is over {limits.PAYLOAD_BYTES:,} bytes: store large data elsewhere
 @operation(body=JobIn, answers={201: Created, 200: Created})
 def create(call: Call) -> Answer:
     """Create a job. 201 with the new one; 200 with the one that answers for its unique or idempotency key."""
-    job = call.body
+    job = traced(call.body, trace_of(call.request.headers))
     if over_limit(job, call.raw):
         raise PayloadTooLarge(f"payload: {TOO_LARGE}")
 
@@ -45,18 +47,19 @@ def create_bulk(call: Call) -> Answer:
     given = call.raw.value
     shell = checked(BulkIn, {**given, "jobs": []} if _is_bulk(given) else given)
     atomic = shell.get("atomic", True)
-    jobs, errors = _sorted_out(given["jobs"], call.raw)
+    jobs, errors = _sorted_out(given["jobs"], call.raw, trace_of(call.request.headers))
     if atomic and errors:
         raise _all_of(errors)
     made = call.database.run(lambda store: enqueue(store, call.project_id, [job for _, job in jobs], atomic=atomic))
     return bulk_answer([(index, one) for (index, _), one in zip(jobs, made, strict=True)], errors)
 
 
-def well_formed(given: list[Any], raw: Body) -> list[Any]:
-    """The jobs of a body, all of them checked; Invalid lists every fault of every one."""
+def well_formed(given: list[Any], call: Call) -> list[Any]:
+    """The jobs of a call's body, all of them checked; Invalid lists every fault of every one."""
+    assert call.raw is not None
     if len(given) > limits.BULK_JOBS:
         raise _too_many(given)
-    jobs, errors = _sorted_out(given, raw)
+    jobs, errors = _sorted_out(given, call.raw, trace_of(call.request.headers))
     if errors:
         raise _all_of(errors)
     return [job for _, job in jobs]
@@ -89,15 +92,15 @@ def _all_of(errors: dict[int, list[dict[str, Any]]]) -> Invalid:
     return Invalid([Fault(tuple(error["loc"]), error["msg"]) for index in sorted(errors) for error in errors[index]])
 
 
-def _sorted_out(given: list[Any], raw: Body) -> tuple[list[tuple[int, Any]], dict[int, list[dict[str, Any]]]]:
-    """(position, job) of the jobs that are well-formed, and what is wrong with the others, by position."""
+def _sorted_out(given: list[Any], raw: Body, trace: Mapping[str, str]) -> tuple[list[tuple[int, Any]], dict[int, list[dict[str, Any]]]]:
+    """(position, job) of the jobs that are well-formed, in the request's trace, and what is wrong with the others, by position."""
     errors: dict[int, list[dict[str, Any]]] = {}
     jobs = []
     for index, job in _validated(given, raw, errors):
         if over_limit(job, raw):
             errors[index] = [_error(("jobs", index, "payload"), TOO_LARGE, PayloadTooLarge.code)]
         else:
-            jobs.append((index, job))
+            jobs.append((index, traced(job, trace)))
     return jobs, errors
 
 

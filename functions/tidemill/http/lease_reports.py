@@ -167,8 +167,7 @@ def children(call: Call, id: str) -> Answer:  # noqa: A002
     """Create jobs that stand or fall with the lease: all of them, or none."""
     given = call.body if isinstance(call.body, dict) else {}
     shell = checked(ChildrenIn, {**given, "jobs": []} if isinstance(given.get("jobs"), list) else call.body)
-    assert call.raw is not None
-    jobs = well_formed(given["jobs"], call.raw)
+    jobs = well_formed(given["jobs"], call)
     call.body = shell
     made = _under_lease(call, id, lambda store, lease: report.children(store, call.project_id, lease, jobs))
     return bulk_answer(list(enumerate(made)), {})
