@@ -17,6 +17,7 @@ from infra.http_api import HttpApi
 from infra.settings import Stage
 
 ABOVE, BELOW = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD, cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+SERVING = ("enqueue", "claims", "admin", "authorizer", "scheduler", "courier")
 QUIET, ALARM = cloudwatch.TreatMissingData.NOT_BREACHING, cloudwatch.TreatMissingData.BREACHING
 
 
@@ -67,22 +68,25 @@ class Alarms(Construct):
                 missing=ALARM,
             )
         self._add("TickErrors", metrics.of(stage, "TickErrors", minutes=5), 0, "phases of the scheduler's pass failed", times=3)
+        dead = metrics.of(stage, "WebhookCallsFailed", minutes=15)
+        self._add("UndeliveredWebhooks", dead, 0, "a project's webhook did not take a call in eight attempts")
 
     def _vendors(self, stage: Stage, database: Database, functions: Functions, http_api: HttpApi) -> None:
         failed = metrics.vendor("AWS/ApiGateway", "5xx", {"ApiId": http_api.id}, "Sum")
         self._add("ServerErrors", failed, 5, "the API answered with 5xx more than five times in five minutes")
         throttled = cloudwatch.MathExpression(
-            expression=" + ".join(f"FILL({name}, 0)" for name in ("enqueue", "claims", "admin", "authorizer", "scheduler")),
-            using_metrics={
-                name: functions.by_name[name].metric_throttles(period=Duration.minutes(5))
-                for name in ("enqueue", "claims", "admin", "authorizer", "scheduler")
-            },
+            expression=" + ".join(f"FILL({name}, 0)" for name in SERVING),
+            using_metrics={name: functions.by_name[name].metric_throttles(period=Duration.minutes(5)) for name in SERVING},
             period=Duration.minutes(5),
             label="throttled",
         )
         self._add("Throttles", throttled, 0, "Lambda refused to start a function", times=2)
+        broken = functions.by_name["courier"].metric_errors(period=Duration.minutes(5))
+        self._add("CourierErrors", broken, 0, "the courier failed: error webhooks do not go out", times=3)
         used = metrics.vendor("AWS/RDS", "DatabaseConnections", database.dimensions, "Maximum")
         self._add("Connections", used, int(budget.available(stage) * 0.8), "four fifths of the database's connections are taken")
+        old = metrics.vendor("AWS/RDS", "MaximumUsedTransactionIDs", database.dimensions, "Maximum")
+        self._add("TransactionIds", old, 1_000_000_000, "half of the transaction ids are used, and vacuum cannot free them")
         if stage.is_aurora:
             full = metrics.vendor("AWS/RDS", "ACUUtilization", database.dimensions, "Average")
             self._add("Capacity", full, 90, "Aurora runs at its upper limit", times=3)

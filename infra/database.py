@@ -17,10 +17,13 @@ MASTER = "postgres"
 _PARAMETERS = {
     "rds.force_ssl": "1",
     "log_min_duration_statement": "1000",
-    "log_connections": "1",
+    "log_parameter_max_length": "0",  # a slow statement is logged without its values: they are payloads and hashes
+    "log_error_verbosity": "terse",  # nor does an error name the row that broke a rule
     "idle_in_transaction_session_timeout": "60000",
     "random_page_cost": "1.1",
 }
+_INSTANCE_PARAMETERS = {**_PARAMETERS, "log_connections": "authorization"}  # RDS refuses "1" for version 18
+_CLUSTER_PARAMETERS = {**_PARAMETERS, "log_connections": "1"}
 
 
 class Database(Construct):
@@ -87,7 +90,7 @@ class Database(Construct):
             enable_performance_insights=True,
             ca_certificate=rds.CaCertificate.RDS_CA_RSA2048_G1,
             cloudwatch_logs_exports=["postgresql"],
-            parameter_group=rds.ParameterGroup(self, "Parameters", engine=engine, parameters=_PARAMETERS),
+            parameter_group=rds.ParameterGroup(self, "Parameters", engine=engine, parameters=_INSTANCE_PARAMETERS),
         )
 
     def _cluster(self, stage: Stage, network: Network) -> rds.DatabaseCluster:
@@ -115,7 +118,7 @@ class Database(Construct):
             deletion_protection=stage.protected,
             removal_policy=RemovalPolicy.SNAPSHOT,
             cloudwatch_logs_exports=["postgresql"],
-            parameter_group=rds.ParameterGroup(self, "Parameters", engine=engine, parameters=_PARAMETERS),
+            parameter_group=rds.ParameterGroup(self, "Parameters", engine=engine, parameters=_CLUSTER_PARAMETERS),
         )
 
     def _proxy(self, made: rds.DatabaseInstance | rds.DatabaseCluster, network: Network) -> None:

@@ -25,7 +25,7 @@ API_PATHS = ("/v1/*", "/healthz", "/readyz")
 
 
 class Edge(Construct):
-    """`address`: where the page and the API are."""
+    """`address`: where the page and the API are. `distribution`: CloudFront's."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Edge(Construct):
             response_headers_policy=self._headers("ApiHeaders", stage, None),
         )
         certificate = acm.Certificate.from_certificate_arn(self, "Certificate", stage.certificate_arn) if stage.certificate_arn else None
-        distribution = cloudfront.Distribution(
+        self.distribution = cloudfront.Distribution(
             self,
             "Distribution",
             comment=f"tidemill {stage.name}",
@@ -96,7 +96,7 @@ class Edge(Construct):
             additional_behaviors=dict.fromkeys(API_PATHS, to_api),
         )
         # The API knows a new secret before CloudFront sends it.
-        distribution.node.add_dependency(functions.by_name["authorizer"], functions.by_name["admin"])
+        self.distribution.node.add_dependency(functions.by_name["authorizer"], functions.by_name["admin"])
         role = functions.by_name["deploy"].role
         assert role is not None
         put = iam.Policy(
@@ -115,7 +115,7 @@ class Edge(Construct):
             service_timeout=LONGEST,
         )
         upload.node.add_dependency(put)
-        self.address = stage.domain or distribution.distribution_domain_name
+        self.address = stage.domain or self.distribution.distribution_domain_name
 
     def _headers(self, name: str, stage: Stage, policy: str | None) -> cloudfront.ResponseHeadersPolicy:
         return cloudfront.ResponseHeadersPolicy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -16,6 +16,11 @@ from infra.log_groups import log_group
 from infra.network import Network
 from infra.settings import Stage
 
+INTERFACES = (
+    "CreateNetworkInterface", "DeleteNetworkInterface", "DescribeNetworkInterfaces", "DescribeSubnets", "DetachNetworkInterface",
+    "AssignPrivateIpAddresses", "UnassignPrivateIpAddresses",
+)  # fmt: skip
+"""What AWSLambdaENIManagementAccess allows, and its siblings."""
 CA_FILE = "/var/task/tidemill/store/rds-ca.pem"
 
 
@@ -69,6 +74,7 @@ class Functions(Construct):
         if spec.in_vpc:
             where = {"vpc": self._network.vpc, "vpc_subnets": self._network.inside, "security_groups": [self._network.functions]}
             role.add_managed_policy(iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AWSLambdaENIManagementAccess"))
+            role.add_to_policy(_interfaces_are_not_for_code(f"tidemill-{stage.name}-{name}"))
         environment = {"TIDEMILL_STAGE": stage.name, "POWERTOOLS_SERVICE_NAME": name}
         if name == "migrator":
             environment |= {"TIDEMILL_DATABASE_URL": url(database.endpoint, None), "TIDEMILL_DATABASE_CA_FILE": CA_FILE}
@@ -104,3 +110,13 @@ class Functions(Construct):
             description=f"tidemill {stage.name}: {name}",
             **where,
         )
+
+
+def _interfaces_are_not_for_code(function: str) -> iam.PolicyStatement:
+    """Lambda itself makes the network interfaces, by the function's role; what runs inside the function must not."""
+    return iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=[f"ec2:{action}" for action in INTERFACES],
+        resources=["*"],
+        conditions={"ArnEquals": {"lambda:SourceFunctionArn": f"arn:aws:lambda:{Aws.REGION}:{Aws.ACCOUNT_ID}:function:{function}"}},
+    )

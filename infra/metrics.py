@@ -22,6 +22,7 @@ OURS = {
     "DeadLettered": "Sum",
     "TickDurationMs": "Maximum",
     "TickErrors": "Sum",
+    "WebhookCallsFailed": "Sum",
 }
 """Metric and the statistic to look at it with."""
 

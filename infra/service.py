@@ -44,6 +44,7 @@ class Service(Stack):
         worker = Worker(self, "Worker", stage, network, database)
         worker.service.node.add_dependency(migrations.resource)
         alarms = Alarms(self, "Alarms", stage, database, functions, http_api)
+        alarms.node.add_dependency(edge.distribution)  # minutes after the first tick, so that none of them begins with "missing"
         Dashboard(self, "Dashboard", stage, alarms, database, http_api)
         CfnOutput(self, "Url", value=f"https://{edge.address}", description="the page, and the API below /v1")
         CfnOutput(

@@ -30,7 +30,11 @@ class Worker(Construct):
         cluster = ecs.Cluster(
             self, "Cluster", cluster_name=f"tidemill-{stage.name}", vpc=network.vpc, enable_fargate_capacity_providers=True
         )
-        role = iam.Role(self, "TaskRole", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+        tasks_of_ours = {
+            "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+            "ArnLike": {"aws:SourceArn": f"arn:aws:ecs:{Aws.REGION}:{Aws.ACCOUNT_ID}:*"},
+        }
+        role = iam.Role(self, "TaskRole", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com", conditions=tasks_of_ours))
         role.add_to_policy(iam.PolicyStatement(actions=["rds-db:connect"], resources=[database.login_arn("worker", through_proxy=False)]))
         role.add_to_policy(
             iam.PolicyStatement(
@@ -92,7 +96,8 @@ class Worker(Construct):
             cluster=cluster,
             task_definition=task,
             service_name="worker",
-            desired_count=stage.worker_min,
+            # Left out where it scales: a number here would be set anew by every deploy, whatever the backlog is.
+            desired_count=stage.worker_min if stage.worker_min == stage.worker_max else None,
             security_groups=[network.workers],
             vpc_subnets=network.worker_subnets,
             assign_public_ip=stage.network == "public",

@@ -5,6 +5,7 @@ It runs outside the VPC, where the internet is, and knows neither the database n
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -13,6 +14,7 @@ from aws_lambda_powertools import Logger
 
 from tidemill.courier.rounds import Courier
 from tidemill.courier.send import send
+from tidemill.observe import emf
 
 ROUND_S = 15.0
 """Kept for the round that is under way when the time is over."""
@@ -25,6 +27,8 @@ def handler(_: dict[str, Any], context: Any) -> dict[str, int]:
     """What became of the calls, by word."""
     counts = courier().run(context.get_remaining_time_in_millis() / 1000 - ROUND_S - ASK_TIMEOUT_S)
     logger.info("courier", extra={"calls": counts})
+    if values := emf.of_calls(counts):
+        print(emf.line(os.environ.get("TIDEMILL_STAGE", "local"), values, at_ms=int(time.time() * 1000)), flush=True)
     return dict(counts)
 
 

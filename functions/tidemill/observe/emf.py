@@ -19,6 +19,7 @@ UNITS: Final[Mapping[str, str]] = {
     "DeadLetterJobs": "Count", "LiveWorkers": "Count", "WorkerSlots": "Count", "ArrivedJobs": "Count", "CompletedJobs": "Count",
     "FailedAttempts": "Count", "DeadLettered": "Count", "CounterLagSeconds": "Seconds",
     "TickDurationMs": "Milliseconds", "TickErrors": "Count", "TickBacklogPhases": "Count",
+    "WebhookCallsFailed": "Count",
 }  # fmt: skip
 
 
@@ -58,3 +59,8 @@ def of_pass(phases: Sequence[PhaseReport], duration_ms: int) -> dict[str, float]
         "TickErrors": sum(phase.error is not None for phase in phases),
         "TickBacklogPhases": sum(phase.backlog for phase in phases),
     }
+
+
+def of_calls(counts: Mapping[str, int]) -> dict[str, float]:
+    """The metrics of a courier's rounds; none where there is nothing to tell."""
+    return {"WebhookCallsFailed": counts["failed"]} if counts.get("failed") else {}
