@@ -1,4 +1,4 @@
--- A gated queue gives its jobs out in handfuls (docs/adr/0020): a claim that wants many takes several of each partition whose turn it is, writes a lane
+-- A gated queue gives its jobs out in handfuls (docs/adr/0021): a claim that wants many takes several of each partition whose turn it is, writes a lane
 -- once in a round, and learns of freed places in a row per queue instead of one per place; workers at one queue wait in line.
 
 -- News of a fourth kind: places of these limits are free. (The second kind, one limit in a row, is read as long as any are left.)

@@ -1,4 +1,4 @@
-"""Claims of many: handfuls of each partition, never more than fits, and shares that stay exact (docs/adr/0020)."""
+"""Claims of many: handfuls of each partition, never more than fits, and shares that stay exact (docs/adr/0021)."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Workers wait in line for a gated queue, and only as long as they said (docs/adr/0020)."""
+"""Workers wait in line for a gated queue, and only as long as they said (docs/adr/0021)."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
