@@ -12,6 +12,7 @@ from tidemill.domain.errors import Invalid
 from tidemill.domain.text import cleaned
 from tidemill.http import body, jobs
 from tidemill.http.fields import instant_of, text_of
+from tidemill.http.models.job_filter import JobFilter
 from tidemill.http.models.jobs import JobIn
 from tidemill.http.models.workers import ClaimIn, HeartbeatIn
 from tidemill.http.validation import checked
@@ -124,8 +125,29 @@ def test_a_thousand_jobs_are_checked_within_25_ms(capsys: pytest.CaptureFixture[
     took = []
     for _ in range(15):
         began = time.process_time()
-        assert len(jobs.well_formed(raw.value["jobs"], raw)) == 1_000
+        assert len(jobs.well_formed(raw.value["jobs"], raw, {})) == 1_000
         took.append((time.process_time() - began) * 1000)
     with capsys.disabled():
         print(f"\n1,000 jobs checked in {min(took):.1f} ms (median {sorted(took)[7]:.1f})")
     assert min(took) <= allowed(25)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"job_type": "t", "retry_policy": 5}, [(("retry_policy",), "must be a valid string, or must be a valid dictionary")]),
+        ({"job_type": "t", "depends_on": ["x"]}, [(("depends_on", 0), 'must be a job id, or {"ref": "…"} for a job of the same call')]),
+        ({"job_type": "t", "concurrency": {}}, [(("concurrency", "limit"), "is required")]),
+        ({"nope": 1}, [(("job_type",), "is required"), (("nope",), "no such field")]),
+    ],
+)
+def test_a_fault_names_the_place_in_what_was_sent(given: Any, told: Any) -> None:
+    """Never the alternative that the validator tried, such as `retry_policy.constrained-str`."""
+    with pytest.raises(Invalid) as refused:
+        checked(JobIn, given)
+    assert [(fault.loc, fault.msg) for fault in refused.value.faults] == told
+
+
+def test_a_state_that_is_none_is_told_with_all_that_there_are() -> None:
+    with pytest.raises(Invalid, match=r"state.1.?: must be 'pending', .* or 'retrying'$"):
+        checked(JobFilter, {"state": ["queued", "nope"]})

@@ -38,7 +38,7 @@ class Reports:
             try:
                 ack, too_large = _ack(adapter(AckIn).validator.validate_python(item))
             except ValidationError as error:
-                fault = faults_of(error)[0]
+                fault = faults_of(error, item)[0]
                 self._answers.append(_refused(item, f"{dotted(fault.loc)}: {fault.msg}"))
                 continue
             except Invalid as error:

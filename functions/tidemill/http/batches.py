@@ -20,6 +20,7 @@ from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.operator_verbs import NothingIn
 from tidemill.http.parameters import path_id
 from tidemill.http.queries import Page
+from tidemill.http.tracing import trace_of
 from tidemill.http.validation import checked
 from tidemill.store.postgres import PostgresStore
 
@@ -151,7 +152,7 @@ def _with_jobs(model: Any, call: Call) -> tuple[dict[str, Any], list[Any]]:
     given = call.raw.value
     has_jobs = isinstance(given, dict) and isinstance(given.get("jobs"), list)
     shell: dict[str, Any] = checked(model, {**given, "jobs": []} if has_jobs else given, storable=not call.raw.may_be_unstorable)
-    jobs = well_formed(given["jobs"], call) if has_jobs else []
+    jobs = well_formed(given["jobs"], call.raw, trace_of(call.request.headers)) if has_jobs else []
     text = "is given by the batch: leave it out"
     if faults := [Fault(("jobs", position, "batch_id"), text) for position, job in enumerate(jobs) if "batch_id" in job]:
         raise Invalid(faults)

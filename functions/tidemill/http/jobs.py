@@ -54,12 +54,11 @@ def create_bulk(call: Call) -> Answer:
     return bulk_answer([(index, one) for (index, _), one in zip(jobs, made, strict=True)], errors)
 
 
-def well_formed(given: list[Any], call: Call) -> list[Any]:
-    """The jobs of a call's body, all of them checked; Invalid lists every fault of every one."""
-    assert call.raw is not None
+def well_formed(given: list[Any], raw: Body, trace: Mapping[str, str]) -> list[Any]:
+    """The jobs of a body, all of them checked, in the request's trace; Invalid lists every fault of every one."""
     if len(given) > limits.BULK_JOBS:
         raise _too_many(given)
-    jobs, errors = _sorted_out(given, call.raw, trace_of(call.request.headers))
+    jobs, errors = _sorted_out(given, raw, trace)
     if errors:
         raise _all_of(errors)
     return [job for _, job in jobs]
@@ -120,7 +119,7 @@ def _validated(given: list[Any], raw: Body, errors: dict[int, list[dict[str, Any
         try:
             jobs.append((index, validate(item)))
         except ValidationError as error:
-            errors[index] = [_error(fault.loc, fault.msg) for fault in faults_of(error, ("jobs", index))]
+            errors[index] = [_error(fault.loc, fault.msg) for fault in faults_of(error, item, ("jobs", index))]
     return jobs
 
 

@@ -21,6 +21,7 @@ from tidemill.http.models.jobs import BulkOut, JobIn, State
 from tidemill.http.operation import Answer, Call, operation
 from tidemill.http.own_leases import own
 from tidemill.http.parameters import path_id
+from tidemill.http.tracing import trace_of
 from tidemill.http.validation import checked
 from tidemill.store.postgres import PostgresStore
 
@@ -167,7 +168,8 @@ def children(call: Call, id: str) -> Answer:  # noqa: A002
     """Create jobs that stand or fall with the lease: all of them, or none."""
     given = call.body if isinstance(call.body, dict) else {}
     shell = checked(ChildrenIn, {**given, "jobs": []} if isinstance(given.get("jobs"), list) else call.body)
-    jobs = well_formed(given["jobs"], call)
+    assert call.raw is not None
+    jobs = well_formed(given["jobs"], call.raw, trace_of(call.request.headers))
     call.body = shell
     made = _under_lease(call, id, lambda store, lease: report.children(store, call.project_id, lease, jobs))
     return bulk_answer(list(enumerate(made)), {})

@@ -17,6 +17,9 @@ def _listed(given: Any) -> Any:
     return [given] if isinstance(given, str) else given
 
 
+Listed = Literal[State, "retrying"]
+"""What a list of jobs may ask for."""
+
 ErrorGroup = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 """A kind of error, as `GET /v1/dead-letters?group_by=error` names it."""
 
@@ -31,7 +34,7 @@ class JobFilter(TypedDict):
     queue: NotRequired[Name]
     job_type: NotRequired[Name]
     job_type_prefix: NotRequired[Name]
-    state: NotRequired[Annotated[list[State | Literal["retrying"]], OneOrMore, Field(min_length=1)]]
+    state: NotRequired[Annotated[list[Listed], OneOrMore, Field(min_length=1)]]
     tag: NotRequired[Annotated[list[Tag], OneOrMore, Field(min_length=1, max_length=limits.TAGS)]]
     any_tag: NotRequired[Annotated[list[Tag], OneOrMore, Field(min_length=1, max_length=limits.TAGS)]]
     partition_key: NotRequired[Key]
