@@ -542,7 +542,6 @@ declare
     v_taken integer;
     v_handful integer;       -- how many jobs a turn may bring, and how many turns the round has
     v_turns integer;
-    v_depth integer;
     v_lanes bigint[];
     v_levels smallint[];
     v_stands tid[];          -- where the lane's row is
@@ -682,21 +681,28 @@ begin
         -- not touch as many lanes as it takes jobs: at most 8, and never more than a 64th of what it wants
         v_handful := greatest(1, least(8, v_room / 64));
         v_turns := ceil(v_room::numeric / v_handful)::integer;
-        v_depth := greatest(1, ceil(2.0 * v_turns / greatest(1, (select count(*) from (
-            select 1 from tidemill.queue_partitions p where p.queue_id = p_queue_id and p.is_ready limit v_turns) x)))::integer);
         with parts as materialized (
             select p.partition_key, p.virtual_finish, p.weight
             from tidemill.queue_partitions p
             where p.queue_id = p_queue_id and p.is_ready
             order by p.virtual_finish, p.partition_key
             limit least(v_turns, 500)
+        ), level as materialized (
+            -- up to which virtual time the turns reach, as water finds its level: of a heavy partition that may be all of them
+            select min((v_turns::double precision * v_handful + f.debt) / f.weights) + f.base as reached
+            from (select b.base, sum(p.weight::double precision) over sofar as weights, sum(p.weight * (p.virtual_finish - b.base)) over sofar as debt
+                  from parts p cross join (select min(i.virtual_finish) as base from parts i) b
+                  window sofar as (order by p.virtual_finish, p.partition_key rows unbounded preceding)) f
+            group by f.base
         ), slots as (
             select h.partition_key, h.turn, least(h.n, v_room - h.ahead)::integer as n
             from (select s.partition_key, count(*) * v_handful as n, min(s.finish) as turn,
                          coalesce(sum(count(*) * v_handful) over (
                              order by min(s.finish), s.partition_key rows between unbounded preceding and 1 preceding), 0) as ahead
                   from (select p.partition_key, p.virtual_finish + (j * v_handful)::double precision / p.weight as finish
-                        from parts p cross join generate_series(0, v_depth - 1) as j
+                        from parts p
+                        cross join level t
+                        cross join generate_series(0, least(v_turns - 1, floor((t.reached - p.virtual_finish) * p.weight / v_handful))::integer) as j
                         order by finish, p.partition_key limit v_turns) s
                   group by s.partition_key) h
             where h.ahead < v_room
@@ -1640,6 +1646,16 @@ begin
             where num_nonnulls(o.limit_key, o.limit_keys) = 1),
            array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null)
     into v_jobs, v_times, freed, v_lanes, v_levels from read r;
+    -- Who told of a lane told it of one job. Where that one has been deleted or moved before anybody heard, what it left behind stands in for it
+    -- (whoever takes an entry away says so), or the lane would be unknown, or known from a later job on.
+    if v_lanes is not null then
+        select v_jobs || array_agg(e.job_id), v_times || array_agg(e.run_at) into v_jobs, v_times
+        from (select distinct u.lane, u.priority from unnest(v_lanes, v_levels) as u (lane, priority)) n
+        cross join lateral (
+            select i.job_id, i.run_at from tidemill.job_queue_entries i
+            where i.queue_id = p_queue_id and i.lane = n.lane and i.priority = n.priority
+            order by i.run_at, i.job_id limit 1) e;
+    end if;
     if v_jobs is not null then
         with changed as (
             insert into tidemill.queue_lanes as l (

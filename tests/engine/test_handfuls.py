@@ -2,12 +2,18 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from harness.mill import T0, H, Mill, ack_of
+from harness.mill import T0, H, Mill, S, ack_of
 from tidemill.domain.jobs import ClaimedJob
 from tidemill.domain.transitions import Event
+from tidemill.engine.operate import Edit, cancel, delete, edit, reschedule
+
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 
 def fill(mill: Mill, count: int, spread: int, **spec: object) -> None:
@@ -67,6 +73,19 @@ def test_weights_hold_in_claims_of_many(mill: Mill) -> None:
     assert counts["000"] == pytest.approx(1_000, abs=8)
 
 
+@pytest.mark.parametrize("limit", [10, 500])
+def test_a_heavy_partition_gets_its_share_of_a_claim_with_fewer_jobs_than_partitions(mill: Mill, limit: int) -> None:
+    """Its turns in one claim are as many as its weight says, however many others wait: 100 of 119."""
+    mill.conn.execute("insert into tidemill.queue_partitions (queue_id, partition_key, weight) select id, 'p000', 100 from tidemill.queues")
+    fill(mill, 2_000, 20, partition_key="p{i}")
+    fill(mill, 1_000, 1, partition_key="p{i}")
+    counts: Counter[str] = Counter()
+    while counts.total() < 500:
+        counts.update(job.job_type for job in mill.claim(limit))
+        end_all(mill)
+    assert counts["000"] == pytest.approx(500 * 100 / 119, abs=60)  # everybody's first handful comes first
+
+
 def test_keys_of_limit_one_are_served_in_order_and_never_twice_at_once(mill: Mill) -> None:
     """Freed lanes are taken as they stand, beside those that were ready all the time."""
     fill(mill, 900, 90, concurrency={"limit": 1, "key": "k{i}"})
@@ -104,3 +123,52 @@ def test_a_job_promoted_in_front_of_its_lane_is_found(mill: Mill) -> None:
     assert [job.job_id for job in mill.claim(1, now=later)] == [first]
     third = mill.new(T0, partition_key="p")
     assert [job.job_id for job in mill.claim(2, now=later)] == [third, second]
+
+
+def moved_away(mill: Mill, job_id: str) -> int:
+    assert edit(mill.store, mill.project_id, job_id, Edit(priority=7))
+    return 1
+
+
+def moved_back(mill: Mill, job_id: str) -> int:
+    reschedule(mill.store, mill.project_id, job_id, datetime.now(UTC) + H)
+    return 0
+
+
+def deleted(mill: Mill, job_id: str) -> int:
+    delete(mill.store, mill.project_id, job_id)
+    return 0
+
+
+def cancelled_and_pruned(mill: Mill, job_id: str) -> int:
+    cancel(mill.store, mill.project_id, job_id, roll=mill.roll)
+    mill.conn.execute("delete from tidemill.jobs where id = %s", [job_id])
+    return 0
+
+
+@pytest.mark.parametrize("is_joined", [False, True], ids=["alone", "joined by a later one"])
+@pytest.mark.parametrize("taken_away", [moved_away, moved_back, deleted, cancelled_and_pruned])
+def test_jobs_of_a_call_stay_claimable_when_the_one_that_was_told_of_is_taken_away(
+    mill: Mill, taken_away: Callable[[Mill, str], int], is_joined: bool
+) -> None:
+    """A call tells claims of one job in each lane. If nobody heard that before it was deleted or moved, the others were lost."""
+    mill.enqueue_all([{"partition_key": "p", "concurrency": {"limit": 9, "key": "k"}}] * 3)
+    ((first,),) = mill.conn.execute("select job_id::text from tidemill.lane_news").fetchall()
+    still_there = taken_away(mill, first)
+    if is_joined:
+        mill.new(partition_key="p", concurrency={"limit": 9, "key": "k"})
+    assert not mill.misplaced()
+    assert len(mill.claim(9)) == 2 + still_there + is_joined
+
+
+def test_an_upgrade_finds_the_jobs_that_were_lost_so(mill: Mill) -> None:
+    later = T0 + H
+    mill.enqueue_all([{"partition_key": name, "priority": level} for name in "pq" for level in (0, 3)] * 2, now=T0)
+    mill.conn.execute("delete from tidemill.lane_news")
+    mill.new(T0 + S, partition_key="p", priority=3)
+    assert len(mill.claim(1, now=later)) == 1  # hides what is in front of it
+    mill.conn.execute((MIGRATIONS / "0022_find_lost_lanes.sql").read_bytes())
+    assert not mill.misplaced()
+    assert len(mill.claim(20, now=later)) == 8
+    mill.conn.execute((MIGRATIONS / "0022_find_lost_lanes.sql").read_bytes())
+    assert mill.count("lane_news") == 0

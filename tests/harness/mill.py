@@ -69,7 +69,8 @@ ORPHANS = (
     " and not exists (select from tidemill.queue_lanes l where l.queue_id = o.queue_id and l.lane = o.lane and l.priority = o.priority"
     " and l.due_at <= o.run_at)"
     " and not exists (select from tidemill.lane_news n join tidemill.jobs j on j.id = n.job_id where n.queue_id = o.queue_id"
-    " and j.lane = o.lane and j.priority = o.priority and n.run_at <= o.run_at)",
+    " and j.lane = o.lane and j.priority = o.priority and n.run_at <= o.run_at)"
+    " and not exists (select from tidemill.lane_news n where n.queue_id = o.queue_id and n.lane = o.lane and n.priority = o.priority)",
 )
 
 
