@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from playwright.sync_api import Page, expect
+
 from frontend.conftest import calls, go
 from frontend.test_managing import fault_at, open_dialog, press
 from frontend.test_screens import RULES, faults
-from playwright.sync_api import Page, expect
-
 from harness.dev import until
 from harness.showcase import HOSTILE, Showcase
 
@@ -234,7 +234,12 @@ def test_schedule_is_edited_without_losing_what_the_form_folds_away(page: Page, 
     assert (now["cron"], now["job"]["priority"]) == ("6 4 * * *", 3)
 
 
-@calls("POST /v1/schedules/{name}/pause", "POST /v1/schedules/{name}/resume", "POST /v1/schedules/{name}/trigger", "DELETE /v1/schedules/{name}")
+@calls(
+    "POST /v1/schedules/{name}/pause",
+    "POST /v1/schedules/{name}/resume",
+    "POST /v1/schedules/{name}/trigger",
+    "DELETE /v1/schedules/{name}",
+)
 def test_schedule_is_paused_resumed_triggered_and_deleted(page: Page, shown: Showcase) -> None:
     shown.ask("PUT", "/v1/schedules/short", {"every_ms": 3_600_000, "job": {"job_type": "short.job", "queue": "reports"}})
     go(page, shown, "schedules/short")

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
-from frontend.conftest import NARROW, Tab, go, sign_in
 from playwright.sync_api import BrowserContext, Page, expect
 
+from frontend.conftest import NARROW, Tab, go, sign_in
 from harness.showcase import HOSTILE, Showcase
 
 LISTS = {
@@ -44,7 +44,10 @@ class Polls:
 @contextmanager
 def hidden(page: Page) -> Iterator[None]:
     """The tab is behind another one."""
-    turn = "(is) => { Object.defineProperty(document, 'hidden', { get: () => is, configurable: true }); document.dispatchEvent(new Event('visibilitychange')); }"
+    turn = """(is) => {
+        Object.defineProperty(document, 'hidden', { get: () => is, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+    }"""
     page.evaluate(turn, True)
     yield
     page.evaluate(turn, False)
@@ -111,13 +114,22 @@ def test_times_are_the_servers_where_this_machines_clock_is_wrong(context: Brows
 def test_names_as_long_as_they_may_be_and_in_either_direction_fit_a_phone(page: Page, shown: Showcase) -> None:
     long, turned = "w" * 200, ("\u05e9\u05dc\u05d5\u05dd_" * 12 + "\u202eevil " + HOSTILE)[:200]
     shown.ask("POST", "/v1/queues", {"name": long})
-    worker = shown.ask("POST", "/v1/workers", {"name": long, "queues": [long], "max_concurrency": 1, "version": "1", "hostname": turned})["worker_id"]
+    worker = shown.ask("POST", "/v1/workers", {"name": long, "queues": [long], "max_concurrency": 1, "version": "1", "hostname": turned})[
+        "worker_id"
+    ]
     job = shown.enqueue(job_type=long, queue=long, payload={turned: turned}, tags=[turned[:64]], partition_key=turned, max_attempts=1)
     child = shown.enqueue(job_type=long, queue=long, depends_on=[job], on_parent_failure="run")
     [held] = shown.ask("POST", "/v1/claims", {"worker_id": worker, "queues": [long], "limit": 1})["jobs"]
-    ack = {"job_id": job, "lease_token": held["lease_token"], "outcome": "fail", "error": {"class": "E" * 150, "message": turned, "stack": long}}
+    ack = {
+        "job_id": job,
+        "lease_token": held["lease_token"],
+        "outcome": "fail",
+        "error": {"class": "E" * 150, "message": turned, "stack": long},
+    }
     shown.ask("POST", "/v1/acks", {"acks": [ack]})
-    shown.ask("PUT", f"/v1/schedules/{long}", {"cron": "30 2 * * *", "timezone": "America/Argentina/ComodRivadavia", "job": {"job_type": long}})
+    shown.ask(
+        "PUT", f"/v1/schedules/{long}", {"cron": "30 2 * * *", "timezone": "America/Argentina/ComodRivadavia", "job": {"job_type": long}}
+    )
     shown.ask("PUT", f"/v1/rate-classes/{long}", {"limit": 1, "window_ms": 1_000})
     page.set_viewport_size(NARROW)  # type: ignore[arg-type]
     for place in (

@@ -1,4 +1,4 @@
-"""Every route that changes something is either used by the page, which a browser test proves, or left off with its reason in docs/page.md."""
+"""Every route that changes something is used by the page, which a browser test proves, or left off with its reason in docs/page.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 
 from frontend.conftest import ROOT
-
 from tidemill.http.routes import READS, TABLE
 from tidemill.http.system import DOCUMENT
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -43,6 +45,14 @@ class Showcase:
     def enqueue(self, **job: Any) -> str:
         """The id of a new job."""
         return str(self.ask("POST", "/v1/jobs", job)["job"]["id"])
+
+    def member(self, role: str) -> tuple[str, str]:
+        """E-mail and password of somebody new with this role in the organization."""
+        email = f"{role}.{uuid4().hex[:8]}@example.com"
+        with _owner(self.dev) as owner:
+            organization = _of(owner.get("/v1/me"))["organizations"][0]["id"]
+            made = _of(owner.post(f"/v1/organizations/{organization}/users", json={"email": email, "role": role}))
+        return email, str(made["initial_password"])
 
     def tick(self) -> None:
         """One scheduler pass."""
@@ -93,9 +103,7 @@ def arrange(dev: Dev) -> Showcase:
 
 def _project(dev: Dev) -> tuple[str, httpx.Client]:
     """A project as the owner makes it, and a client with a key to all of it."""
-    with httpx.Client(base_url=dev.url, timeout=40) as owner:
-        who = {"email": dev.about["admin_email"], "password": dev.about["admin_password"]}
-        owner.headers["authorization"] = f"Bearer {_of(owner.post('/v1/auth/login', json=who))['access_token']}"
+    with _owner(dev) as owner:
         organization = _of(owner.get("/v1/me"))["organizations"][0]["id"]
         made = owner.post("/v1/projects", json={"name": f"harbour {uuid4().hex[:4]}", "org_id": organization})
         project = str(_of(made)["id"])
@@ -104,6 +112,15 @@ def _project(dev: Dev) -> tuple[str, httpx.Client]:
     client = dev.client()
     client.headers["authorization"] = f"Bearer {key['api_key']}"
     return project, client
+
+
+@contextmanager
+def _owner(dev: Dev) -> Iterator[httpx.Client]:
+    """As the owner of it all, signed in."""
+    with httpx.Client(base_url=dev.url, timeout=40) as owner:
+        who = {"email": dev.about["admin_email"], "password": dev.about["admin_password"]}
+        owner.headers["authorization"] = f"Bearer {_of(owner.post('/v1/auth/login', json=who))['access_token']}"
+        yield owner
 
 
 def _of(answer: httpx.Response) -> Any:

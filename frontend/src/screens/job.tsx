@@ -7,9 +7,8 @@ import type { Execution, Explanation, Job, JobDetail, TimelineEvent } from "../a
 import type { Listed } from "../api/listed.ts";
 import { duration, plural, shortId } from "../lib/format.ts";
 import { HIDDEN, useHidden } from "../lib/hidden.ts";
-import { useKeys } from "../lib/keys.ts";
 import { type Resource, useResource } from "../lib/live.ts";
-import { go, to, toWith } from "../lib/route.ts";
+import { to, toWith } from "../lib/route.ts";
 import { worded } from "../lib/said.ts";
 import { Bar, Card, Facts, Id, Since, State, Time } from "../ui/basic.tsx";
 import { Json } from "../ui/json.tsx";
@@ -26,7 +25,6 @@ const FINAL: ReadonlySet<string> = new Set(["completed", "cancelled", "dead_lett
 export function JobScreen({ id }: { id: string }): JSX.Element {
   const path = `/v1/jobs/${segment(id)}`;
   const job = useResource<JobDetail>(path, ["jobs"]);
-  useKeys([{ key: "u", what: "up to the list of jobs", run: () => go(to("jobs")) }]);
   const told = { timeline: useResource<Listed<TimelineEvent>>(`${path}/events`, ["jobs"]), executions: useResource<Listed<Execution>>(`${path}/executions`, ["jobs"]) };
   return <Shown of={job}>{(value) => <Detail job={value} path={path} {...told} key={value.id} />}</Shown>;
 }

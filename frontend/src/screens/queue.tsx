@@ -79,8 +79,8 @@ function Numbers({ of, queue }: { of: QueueStats; queue: string }): JSX.Element 
         <Tile name="Scheduled" value={count(of.states.scheduled)} href={jobs("scheduled")} />
         <Tile name="Dead" value={count(of.states.dead_letter)} tone={of.dead_1h ? "bad" : undefined} href={jobs("dead_letter")} />
         <Tile name="Oldest queued" value={duration(of.oldest_queued_age_ms)} />
-        <Tile name="In" value={rate(of.arrived_per_second * 60)} />
-        <Tile name="Out" value={rate(of.drained_per_second * 60)} />
+        <Tile name="Arriving" value={rate(of.arrived_per_second * 60)} />
+        <Tile name="Leaving" value={rate(of.drained_per_second * 60)} />
         <Tile name="Empty in" value={duration(of.time_to_drain_ms)} note={of.time_to_drain_ms === null && (of.states.queued?.count ?? 0) > 0 ? (of.drained_per_second ? "as much comes as goes" : "none leaves it") : undefined} />
         <Tile name="Workers" value={count(of.live_workers)} note={plural(of.worker_slots, "slot")} />
       </div>

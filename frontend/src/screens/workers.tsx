@@ -19,11 +19,11 @@ const COLUMNS: readonly Column<Worker>[] = [
   { name: "Name", cell: (worker) => <a href={to("workers", worker.id)}>{worker.name}</a> },
   { name: "State", cell: (worker) => <Liveness of={worker} /> },
   { name: "Load", cell: (worker) => <Load of={worker} /> },
+  { name: "Seen", cell: (worker) => <Time at={worker.last_seen_at} /> },
   { name: "Queues", cell: (worker) => worker.queues.join(", "), wide: true },
   { name: "Version", cell: (worker) => worker.version, wide: true },
   { name: "Host", cell: (worker) => worker.hostname, wide: true },
   { name: "Memory", cell: (worker) => (worker.memory_mb === null ? "–" : `${Math.round(worker.memory_mb)} MB`), end: true, wide: true },
-  { name: "Seen", cell: (worker) => <Time at={worker.last_seen_at} /> },
 ];
 
 export function Workers(): JSX.Element {

@@ -14,7 +14,7 @@ import { RUNNING, useOperation } from "../lib/operation.ts";
 import { useOver } from "../lib/over.ts";
 import { to } from "../lib/route.ts";
 import { Bar, Button } from "./basic.tsx";
-import { Dialog, say } from "./dialog.tsx";
+import { Confirm, type Deed, Dialog, say } from "./dialog.tsx";
 import { Named } from "./named.tsx";
 import { Wrong } from "./states.tsx";
 
@@ -32,16 +32,24 @@ interface Props {
 /** What may be done with the rows that are chosen, or with all that the filters match. */
 export function BulkBar({ query, rows, selected, onDone }: Props): JSX.Element | null {
   const plan = usePlan();
+  const [deed, setDeed] = useState<Deed>();
   const chosen = rows.filter((job) => selected.has(job.id));
   const offered = ACTIONS.filter((action) => chosen.some((job) => job.actions.includes(action)));
   if (!selected.size && !isFiltered(query)) return null;
-  const one = async (action: Action): Promise<void> => {
-    const fit = chosen.filter((job) => job.actions.includes(action));
+  const fitting = (action: Action): Job[] => chosen.filter((job) => job.actions.includes(action));
+  const actOnThem = async (action: Action): Promise<void> => {
+    const fit = fitting(action);
     const results = await Promise.allSettled(fit.map((job) => act(job.id, action)));
     const failed = results.filter((result) => result.status === "rejected").length;
     say(`${action}: ${plural(fit.length - failed, "job")}${failed ? `, ${failed} could not` : ""}.`, undefined, failed ? "bad" : "good");
     onDone();
     refreshAll();
+  };
+  const begin = (action: Action): void => {
+    if (!REMOVES.has(action)) return void actOnThem(action);
+    const fit = fitting(action);
+    const says = `This will ${action} ${plural(fit.length, "job")}: ${kindsOf(fit)}. ${AFTERWARDS[action] ?? ""}`;
+    setDeed({ title: `${action} ${plural(fit.length, "job")}`, says, verb: action, danger: true, run: () => actOnThem(action) });
   };
   return (
     <div class="row card" role="toolbar" aria-label="Bulk actions">
@@ -49,8 +57,8 @@ export function BulkBar({ query, rows, selected, onDone }: Props): JSX.Element |
         <>
           <strong>{plural(selected.size, "job")} chosen</strong>
           {offered.map((action) => (
-            <Button key={action} kind={REMOVES.has(action) ? "danger" : "plain"} onClick={() => void one(action)}>
-              {action} {chosen.filter((job) => job.actions.includes(action)).length}
+            <Button key={action} kind={REMOVES.has(action) ? "danger" : "plain"} onClick={() => begin(action)}>
+              {action} {fitting(action).length}
             </Button>
           ))}
           <Button onClick={onDone}>Choose none</Button>
@@ -66,8 +74,22 @@ export function BulkBar({ query, rows, selected, onDone }: Props): JSX.Element |
         </>
       )}
       {plan.error && <Wrong error={plan.error} />}
+      {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
     </div>
   );
+}
+
+const AFTERWARDS: Partial<Record<Action, string>> = {
+  cancel: "Those that run are asked to stop; the others will not run.",
+  discard: "They leave the dead letters and end as cancelled.",
+  delete: "They go with their attempts and logs. This cannot be undone.",
+};
+
+/** "2 mail.send, 1 report.make": what a handful of jobs is made of. */
+function kindsOf(jobs: readonly Job[]): string {
+  const kinds = new Map<string, number>();
+  for (const { job_type } of jobs) kinds.set(job_type, (kinds.get(job_type) ?? 0) + 1);
+  return [...kinds].map(([type, n]) => `${n} ${type}`).join(", ");
 }
 
 /** One job's verb, by the route that it has. */

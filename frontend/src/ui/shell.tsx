@@ -34,9 +34,9 @@ const ENTRIES: readonly Entry[] = [
   { path: "quarantine", name: "Quarantine", key: "u", scope: "read" },
   { path: "operations", name: "Operations", key: "p", scope: "read" },
   { path: "keys", name: "Keys", key: "k", scope: "admin" },
-  { path: "members", name: "Members", key: "m", scope: "admin" },
+  { path: "members", name: "Members", key: "m", scope: "read" },
   { path: "projects", name: "Projects", key: "r", scope: "read" },
-  { path: "audit", name: "Audit", key: "a", scope: "admin" },
+  { path: "audit", name: "Audit", key: "a", scope: "read" },
 ];
 
 const TOLD_MS = 30_000;
@@ -47,12 +47,15 @@ export function Shell({ me, children }: { me: Me; children: ComponentChildren })
   const [theme, nextTheme] = useTheme();
   const [help, setHelp] = useState(false);
   const [open, setOpen] = useState(false);
+  const up = place.path.length > 1 ? place.path[0] : undefined;
   const entries = ENTRIES.filter((entry) => may(entry.scope));
   useKeys([
     { key: "?", what: "these keys", run: () => setHelp(true) },
     { key: "/", what: "search jobs", run: () => document.querySelector<HTMLInputElement>("input[type=search]")?.focus() ?? go(to("jobs")) },
     { key: "R", what: "read everything again", run: refreshAll },
     { key: "T", what: "light, dark or the system's", run: nextTheme },
+    ...(up ? [{ key: "u", what: "up to the list", run: () => go(to(up)) }] : []),
+    { key: "a", what: "to what this screen can do", run: () => document.querySelector<HTMLElement>("main > header :is(button, a, select)")?.focus() },
     { key: "g y", what: "Your account", run: () => go(to("account")) },
     ...entries.map((entry) => ({ key: `g ${entry.key}`, what: entry.name, run: () => go(to(...(entry.path ? [entry.path] : []))) })),
   ]);

@@ -26,7 +26,7 @@ function curve(step: string): string {
   if (x1 === x2) return `M${x1 + W / 2} ${y1 < y2 ? y1 + H : y1} L${x2 + W / 2} ${y1 < y2 ? y2 : y2 + H}`;
   if (x2 > x1 && x2 - x1 < 200) return `M${x1 + W} ${y1 + H / 2} L${x2} ${y2 + H / 2}`;
   if (x2 > x1) return `M${x1 + W / 2} ${y1} C${x1 + W / 2} -6 ${x2 - 60} -6 ${x2} ${y2 + H / 2}`;
-  if (to === "scheduled") return `M${x1 + W / 2} ${y1 + H} C${x1 + W / 2} 196 ${x2 + W / 2} 196 ${x2 + W / 2} ${y2 + H}`;
+  if (to === "scheduled") return `M${x1 + W / 2} ${y1 + H} C${x1 + W / 2} 225 ${x2 + W / 2} 225 ${x2 + W / 2} ${y2 + H}`;
   return `M${x1 + W / 2} ${y1} C${x1 + W / 2} -8 ${x2 + W / 2} -8 ${x2 + W / 2} ${y2}`;
 }
 
@@ -35,7 +35,7 @@ function middle(step: string): readonly [number, number] {
   const [from = "", to = ""] = step.split(">");
   const [x1, y1] = AT[from] ?? [0, 0];
   const [x2, y2] = AT[to] ?? [0, 0];
-  if (x2 < x1 || x2 - x1 >= 200) return [(x1 + x2 + W) / 2, to === "scheduled" ? 184 : 12];
+  if (x2 < x1 || x2 - x1 >= 200) return [(x1 + x2 + W) / 2, to === "scheduled" ? 201 : 12];
   return [(x1 + W + x2) / 2, (y1 + y2 + H) / 2 - 5];
 }
 
@@ -46,7 +46,7 @@ export function StatesGraph({ way, isFinal }: { way: readonly Passing[]; isFinal
   const said = way.map((one) => one.state.replaceAll("_", " "));
   return (
     <>
-      <svg class="states" viewBox="0 0 734 192" role="img" aria-label={`The way so far: ${said.slice(-MOST_SHOWN).join(", ")}`}>
+      <svg class="states" viewBox="0 0 734 210" role="img" aria-label={`The way so far: ${said.slice(-MOST_SHOWN).join(", ")}`}>
         {[...new Set([...USUAL, ...taken.keys()])].map((step) => (
           <path key={step} d={curve(step)} class={taken.has(step) ? "on" : ""} />
         ))}
