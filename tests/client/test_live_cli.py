@@ -4,8 +4,10 @@ import json
 import re
 from collections.abc import Callable
 
+import httpx
 import pytest
 
+from harness.instance import Instance
 from tidemill.cli.operations import ENDED
 from tidemill.cli.watching import watch
 from tidemill.client import Client
@@ -98,3 +100,26 @@ def test_a_schedule_has_its_bounds_and_is_deleted(client: Client, say: Say) -> N
     assert say("schedules", "delete", "s", code=2).startswith("Deletes schedule s (At 09:00 every day, UTC time.), for good.\n")
     assert say("schedules", "delete", "s", "--yes") == "s: deleted\n"
     assert client.list_schedules() == []
+
+
+def test_quarantined_jobs_are_listed_shown_released_and_discarded_by_the_first_characters(
+    instance: Instance, client: Client, say: Say
+) -> None:
+    assert say("quarantine", "list") == "nothing is quarantined\n"
+    client.create_queue("deadly", quarantine_after=1)
+    jobs = [client.enqueue("kills", {"n": n}, queue="deadly").id for n in range(2)]
+    with httpx.Client(base_url=instance.url, headers={"authorization": f"Bearer {instance.api_key}"}, timeout=60) as worker:
+        me = worker.post("/v1/workers", json={"name": "w", "queues": ["deadly"], "max_concurrency": 2}).json()["worker_id"]
+        claimed = worker.post("/v1/claims", json={"worker_id": me, "queues": ["deadly"], "limit": 2}).json()["jobs"]
+        error = {"class": "OutOfMemory", "message": "killed"}
+        acks = [{"job_id": job["id"], "lease_token": job["lease_token"], "outcome": "crash", "error": error} for job in claimed]
+        assert [ack["state"] for ack in worker.post("/v1/acks", json={"acks": acks}).json()["results"]] == ["quarantined"] * 2
+    listed = say("quarantine", "list").splitlines()
+    one, other = (line.split()[0] for line in listed[1:])
+    assert re.fullmatch(r"[0-9a-f]{12}", one)
+    assert say("quarantine", "show", "", code=1) == "tidemill: 2 fingerprints begin with '': give more of it\n"
+    assert "kills" in say("quarantine", "show", one)
+    assert say("quarantine", "release", one) == f"{one}: 1 job released\n"
+    assert say("quarantine", "discard", other) == f"{other}: 1 job discarded\n"
+    assert sorted(client.get_job(job).state for job in jobs) == ["cancelled", "queued"]
+    assert "no quarantine" in say("quarantine", "show", "f" * 64, code=1)

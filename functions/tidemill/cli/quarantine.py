@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
@@ -74,7 +75,7 @@ def _whole(client: Client, text: str) -> str:
         return text
     found = [q["fingerprint"] for q in islice(client.list_quarantine(), SEARCHED) if q["fingerprint"].startswith(text.lower())]
     if len(found) > 1:
-        print(f"tidemill: {len(found)} fingerprints begin with {text}: give more of it")
+        print(f"tidemill: {len(found)} fingerprints begin with {text!r}: give more of it", file=sys.stderr)
         raise typer.Exit(1)
     return str(found[0]) if found else text
 
