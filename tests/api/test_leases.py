@@ -1,15 +1,20 @@
 """Leases over HTTP: zombies, long jobs, lost answers, cancels, and reports that must never strand a job."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from api.gateway import Gateway
+from harness.mill import until, waiting_on_locks
 from tidemill.domain import limits
 from tidemill.domain.errors import TidemillError
+from tidemill.engine import claim as claims
 from tidemill.engine import operate
+from tidemill.http import leases
+from tidemill.store.database import connect
 from tidemill.store.postgres import PostgresStore
 
 ROWS = """
@@ -287,6 +292,21 @@ def test_a_waiting_claim_looks_again_and_stops_in_time(gateway: Gateway) -> None
     gateway.slept.clear()
     assert len(gateway.claim(wait_ms=20_000)) == 1
     assert gateway.slept == []
+
+
+@pytest.mark.parametrize("path", ["claims", "exchange"])
+def test_a_claim_waits_in_line_where_others_are_at_the_queue(gateway: Gateway, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (leases, claims):
+        monkeypatch.setattr(module, "TURN_MS", 60_000)
+    gateway.enqueue(partition_key="p")
+    worker, wanted = gateway.worker(), {"queues": ["default"], "limit": 1}
+    body = {"worker_id": worker, **(wanted if path == "claims" else {"claim": wanted})}
+    with connect(gateway.dsn) as conn, ThreadPoolExecutor(1) as threads:
+        with conn.transaction():
+            conn.execute("select pg_advisory_xact_lock(tidemill.queue_lock(id)) from tidemill.queues")
+            asked = threads.submit(gateway.post, f"/v1/{path}", body)
+            until(lambda: waiting_on_locks(conn) == 1 or asked.done())
+        assert len(asked.result().json["jobs"]) == 1
 
 
 def test_reports_of_a_job_that_the_project_does_not_have_are_404(gateway: Gateway) -> None:

@@ -2,10 +2,14 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
 
 from harness.mill import Mill, until, waiting_on_locks
 from tidemill.domain.jobs import ClaimRequest
-from tidemill.engine.claim import claim
+from tidemill.engine import claim as claims
+from tidemill.engine.claim import claim, claim_in_turn
 
 LOCK = "select pg_advisory_xact_lock(tidemill.queue_lock(id)) from tidemill.queues"
 
@@ -81,3 +85,43 @@ def test_the_bound_of_the_wait_is_not_the_bound_of_the_rest_of_the_transaction(m
         holder.result()
         assert other.conn.execute("select tidemill.await_turn(id, 60000) from tidemill.queues").fetchone() == (True,)
         assert other.conn.execute("show lock_timeout").fetchone() == ("0",)
+
+
+def test_who_tried_in_vain_stands_in_line_behind_those_who_wait(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Postgres refuses whoever only tries while somebody is in line: claims over HTTP had no turn as long as workers were busy."""
+    monkeypatch.setattr(claims, "TURN_MS", 60_000)
+    mill.enqueue_all([{"partition_key": "p"}] * 2)
+    one, two = mill.another(), mill.another()
+    with ThreadPoolExecutor(2) as threads:
+        with mill.conn.transaction():
+            mill.conn.execute(LOCK.encode())
+            worker = threads.submit(patient, one, 1, 60_000)
+            until(lambda: waiting_on_locks(mill.conn) == 1)
+            request = ClaimRequest(mill.project_id, two.worker_id, ("default",), 1, None, 30_000)
+            caller = threads.submit(claim_in_turn, two.store, request)
+            until(lambda: waiting_on_locks(mill.conn) == 2 or caller.done())
+        assert len(worker.result()) == len(caller.result()) == 1
+
+
+def test_a_claim_waits_once_for_all_its_queues_and_never_with_jobs_in_hand(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, priority in (("first", 9), ("second", 5), ("third", 1)):
+        mill.queue(name, priority=priority, max_concurrency=9)
+    mill.enqueue_all([{"queue": "first"}])
+    other, waits = mill.another(), []
+    ask = other.store._rows
+
+    def noted(name: str, params: dict[str, Any]) -> list[Any]:
+        if name == "transitions/claim_gated":
+            waits.append(params["wait_ms"])
+        return ask(name, params)
+
+    monkeypatch.setattr(other.store, "_rows", noted)
+    request = ClaimRequest(mill.project_id, other.worker_id, ("first", "second", "third"), 5, None, 30_000)
+    with mill.conn.transaction():
+        mill.conn.execute((LOCK + " where name in ('second', 'third')").encode())
+        assert len(claim(other.store, request, wait_ms=60_000)) == 1
+        assert waits[1:] == [0, 0]
+        waits.clear()
+        assert claim(other.store, request, wait_ms=200) == []
+        assert len(waits) == 3
+        assert waits[1] > 0 == waits[2]

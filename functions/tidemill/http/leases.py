@@ -8,6 +8,7 @@ import time
 from typing import Any, Final
 
 from tidemill.domain.jobs import AckResult, ClaimedJob, ClaimRequest, Heartbeat, HeartbeatAnswer, Lease
+from tidemill.engine.claim import TURN_MS, claim_in_turn
 from tidemill.engine.claim import claim as claim_jobs
 from tidemill.engine.exchange import exchange as exchange_all
 from tidemill.http.acks import Reports, settle_each
@@ -29,7 +30,7 @@ RESERVE_MS: Final = 2_000
 def claim(call: Call) -> Answer:
     """Take due jobs under leases. With `wait_ms`, an empty answer comes only after so long (or a little before the function's end)."""
     request = claim_request(call.project_id, call.body)
-    jobs = call.database.run(lambda store: claim_jobs(store, request)) or _waited(call, request, call.body.get("wait_ms", 0))
+    jobs = call.database.run(lambda store: claim_in_turn(store, request)) or _waited(call, request, call.body.get("wait_ms", 0))
     return Answer(f'{{"jobs":{_jobs_json(jobs)}}}')
 
 
@@ -57,14 +58,17 @@ def exchange(call: Call) -> Answer:
     wanted = call.body.get("claim")
     request = claim_request(call.project_id, {**wanted, "worker_id": worker_id}) if wanted is not None else None
 
-    def work(store: PostgresStore) -> tuple[HeartbeatAnswer | None, list[Any], list[ClaimedJob]]:
+    def work(store: PostgresStore) -> tuple[tuple[HeartbeatAnswer | None, list[Any], list[ClaimedJob]], bool]:
         ours = own_beat(store, call.project_id, beat) if beat is not None else None
         acks = own(store, call.project_id, reports.acks)
-        return exchange_all(store, call.project_id, worker_id, beat=ours, acks=acks, claim=request, roll=random.random)
+        done = exchange_all(store, call.project_id, worker_id, beat=ours, acks=acks, claim=request, roll=random.random)
+        return done, store.met_others
 
-    answer, results, jobs = call.database.run(work)
+    (answer, results, jobs), is_crowded = call.database.run(work)
     if request is not None and wanted is not None and not jobs:
-        jobs = _waited(call, request, wanted.get("wait_ms", 0))
+        # who holds what it reports must not wait in line: the turn comes after that is committed
+        jobs = call.database.run(lambda store: claim_jobs(store, request, wait_ms=TURN_MS)) if is_crowded else []
+        jobs = jobs or _waited(call, request, wanted.get("wait_ms", 0))
     heartbeat = json.dumps(heartbeat_json(answer) if answer is not None else None)
     acks = json.dumps(reports.answers(results), separators=(",", ":"))
     return Answer(f'{{"heartbeat":{heartbeat},"acks":{acks},"jobs":{_jobs_json(jobs)}}}')
@@ -113,7 +117,7 @@ def _waited(call: Call, request: ClaimRequest, wait_ms: int) -> list[ClaimedJob]
         pause_ms = min(pause_ms, left_ms)
         call.sleep(pause_ms / 1000)
         left_ms -= pause_ms
-        if jobs := call.database.run(lambda store: claim_jobs(store, request)):
+        if jobs := call.database.run(lambda store: claim_in_turn(store, request)):
             return jobs
         pause_ms = min(pause_ms * 1.5, PAUSE_MS[1])
     return []

@@ -61,8 +61,11 @@ class EnqueueStore(Transactions, Protocol):
 class ClaimStore(Protocol):
     """Hands out leases."""
 
+    met_others: bool
+    """Whether the last claim left a queue to another claim that was at it: there may be something soon."""
+
     def claim(self, request: ClaimRequest, *, now: datetime | None, wait_ms: int) -> list[ClaimedJob]:
-        """Moves due entries into leases. Waits at most `wait_ms` for each queue that serves one claim at a time."""
+        """Moves due entries into leases. Waits at most `wait_ms` in all for queues that serve one claim at a time."""
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
         """When the job began, or None if the lease is not ours."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -28,13 +29,16 @@ class Claims(Adapter):
 
     def claim(self, request: ClaimRequest, *, now: datetime | None, wait_ms: int = 0) -> list[ClaimedJob]:
         self.met_others = False
+        wait_until = time.monotonic() + wait_ms / 1000
         jobs, rest = self._claim_plain(request, request.queues, request.limit, now)
         for queue_id, name, gated in rest:
             room = request.limit - len(jobs)
             if room <= 0:
                 break
             if gated:
-                jobs += self._claim_gated(request, queue_id, room, now, wait_ms)
+                # who has jobs in hand does not let them wait
+                left_ms = 0 if jobs else max(0, int((wait_until - time.monotonic()) * 1000))
+                jobs += self._claim_gated(request, queue_id, room, now, left_ms)
             else:
                 jobs += self._claim_plain(request, [name], room, now)[0]
         return jobs

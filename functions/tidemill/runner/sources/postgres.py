@@ -50,8 +50,6 @@ STRAYS = 1_000
 BEAT_MS = 5_000
 CLAIM_SESSION = "set synchronous_commit = off"
 WORD_WAIT_SECS = 1.0
-TURN_MS = 250
-"""A gated queue serves one claim at a time. Who finds another there waits in line for so long; a claim takes a few ms."""
 
 
 class PostgresSource:
@@ -99,7 +97,7 @@ class PostgresSource:
         request = ClaimRequest(known.project_id, known.worker_id, known.queues, limit, known.job_types, known.lease_ms)
         jobs, is_crowded = self._claims.run(lambda store: (claims.claim(store, request), store.met_others))
         if is_crowded and not jobs and not self._closing.is_set():
-            jobs = self._claims.run(lambda store: claims.claim(store, request, wait_ms=TURN_MS))
+            jobs = self._claims.run(lambda store: claims.claim(store, request, wait_ms=claims.TURN_MS))
         if self._asleep and len(jobs) == limit:
             self._claims.run(lambda store: store.rise(self._worker_id))
             self._asleep = False
