@@ -74,7 +74,8 @@ class Edge(Construct):
             comment=f"tidemill {stage.name}",
             default_root_object="index.html",
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
-            minimum_protocol_version=cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
+            # With CloudFront's own certificate it cannot be chosen.
+            minimum_protocol_version=cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021 if stage.domain else None,
             price_class=cloudfront.PriceClass.PRICE_CLASS_100,
             domain_names=[stage.domain] if stage.domain else None,
             certificate=certificate,
