@@ -204,7 +204,6 @@ LINKED = {
     "limits?open=class&on=mail": "Edit mail",
     "limits?open=class&on=never-made": "This cannot be shown",
     "queues/billing?open=weight&on=tenant-1": "Weight of tenant-1",
-    "retry-policies?open=edit&on=gently": "Edit gently",
     "jobs?queue=billing&open=plan&on={operation}": "cancel all that match",
 }
 

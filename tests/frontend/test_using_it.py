@@ -145,6 +145,7 @@ def test_editor_of_a_schedule_shows_occurrences_and_the_reason_for_a_refusal(pag
     page.get_by_label("Cron expression").fill("30 2 * * 0")
     page.get_by_label("Zone").fill("Europe/Berlin")
     expect(page.get_by_role("region", name="Next occurrences")).to_contain_text("02:30")
+    expect(page.locator("main")).to_contain_text("clocks go forward, 02:00 (+01:00) becomes 03:00 (+02:00)")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="weekly")).to_be_visible()
     assert shown.ask("GET", "/v1/schedules/weekly")["cron"] == "30 2 * * 0"

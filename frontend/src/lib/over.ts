@@ -28,8 +28,9 @@ export function useOver(name: string): Over {
   const { query } = usePlace();
   const isOpen = query.get("open") === name;
   const open = (on = ""): void => {
+    const before = location.hash;
     setQuery({ open: name, on });
-    history.replaceState({ over: true } satisfies Step, "");
+    if (location.hash !== before) history.replaceState({ over: true } satisfies Step, "");
   };
   return { isOpen, on: isOpen ? (query.get("on") ?? "") : "", open, close: () => close(name) };
 }

@@ -37,6 +37,11 @@ function inputsOf(of: Schedule | undefined): [usual: Input[], further: Input[]] 
   return [usual, further];
 }
 
+const CHANGES: Record<string, string> = { gap: "clocks go forward", fold: "clocks go back" };
+
+/** "2026-10-25T03:00:00" → "03:00". */
+const clock = (local: string): string => local.slice(11, 16);
+
 /** What is sent: either an expression with its zone and rules, or a span. */
 function specOf({ cron, every_ms, timezone, on_gap, on_fold, ...rest }: Body): Body {
   return { ...rest, ...(every_ms === undefined ? { cron, timezone, on_gap, on_fold } : { every_ms }) };
@@ -107,7 +112,7 @@ function Occurrences({ timing }: { timing: string }): JSX.Element {
           <ul class="reasons">
             {preview.transitions.slice(0, 4).map((change) => (
               <li key={change.at}>
-                {utc(change.at)}: <strong>{change.kind}</strong>, {change.local_before} becomes {change.local_after}
+                {utc(change.at)}: <strong>{CHANGES[change.kind] ?? change.kind}</strong>, {clock(change.local_before)} ({change.offset_before}) becomes {clock(change.local_after)} ({change.offset_after})
               </li>
             ))}
           </ul>

@@ -15,6 +15,7 @@ import { Button, Card, Facts, Id, State, Time } from "../ui/basic.tsx";
 import { attempt, Confirm, type Deed } from "../ui/dialog.tsx";
 import { Json } from "../ui/json.tsx";
 import { List } from "../ui/list.tsx";
+import { Said } from "../ui/said.tsx";
 import { Shown } from "../ui/states.tsx";
 import type { Column } from "../ui/table.tsx";
 import { ScheduleEditor } from "./schedule-editor.tsx";
@@ -99,7 +100,11 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
           </>
         )}
       </header>
-      {of.error && <p class="banner wrap">{of.error}</p>}
+      {of.error && (
+        <p class="banner wrap">
+          <Said text={of.error} />
+        </p>
+      )}
       <div class="columns">
         <Card title="When">
           <p>{timing(of)}</p>
@@ -112,10 +117,10 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
               ["Hour that is skipped", of.on_gap.replaceAll("_", " ")],
               ["Hour that comes twice", of.on_fold],
               ["Jitter", of.jitter_ms ? duration(of.jitter_ms) : null],
-              ["From", of.starts_at && utc(of.starts_at)],
-              ["Until", of.ends_at && utc(of.ends_at)],
+              ["From", of.starts_at && <Time at={of.starts_at} />],
+              ["Until", of.ends_at && <Time at={of.ends_at} />],
               ["Declared by", of.declared_by],
-              ["Note", of.note],
+              ["Note", of.note && <Said text={of.note} />],
             ]}
           />
         </Card>
@@ -134,7 +139,11 @@ function Detail({ of }: { of: Schedule }): JSX.Element {
                       <strong>{event.kind.replaceAll("_", " ")}</strong> <span>{utc(event.scheduled_at)}</span> <Time at={event.at} />
                       {event.job_id && <Id id={event.job_id} href={to("jobs", event.job_id)} />}
                     </div>
-                    {event.reason && <p class="dim wrap">{event.reason}</p>}
+                    {event.reason && (
+                      <p class="dim wrap">
+                        <Said text={event.reason} />
+                      </p>
+                    )}
                   </li>
                 ))}
               </ol>
