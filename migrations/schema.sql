@@ -690,8 +690,8 @@ begin
         ), level as materialized (
             -- up to which virtual time the turns reach, as water finds its level: of a heavy partition that may be all of them
             select min((v_turns::double precision * v_handful + f.debt) / f.weights) + f.base as reached
-            from (select b.base, sum(p.weight::double precision) over sofar as weights, sum(p.weight * (p.virtual_finish - b.base)) over sofar as debt
-                  from parts p cross join (select min(i.virtual_finish) as base from parts i) b
+            from (select p.base, sum(p.weight::double precision) over sofar as weights, sum(p.weight * (p.virtual_finish - p.base)) over sofar as debt
+                  from (select i.*, min(i.virtual_finish) over () as base from parts i) p
                   window sofar as (order by p.virtual_finish, p.partition_key rows unbounded preceding)) f
             group by f.base
         ), slots as (
