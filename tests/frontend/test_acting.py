@@ -87,6 +87,8 @@ def test_job_that_waits_is_edited_and_moved_and_one_that_ended_meanwhile_is_left
     open_dialog(page, "edit")
     dialog.get_by_label("Priority").fill("6")
     shown.ask("POST", f"/v1/jobs/{job}/cancel")
+    expect(page.locator("main > header")).to_contain_text("cancelled")  # the page has heard of it, and what was begun is still there
+    expect(dialog.get_by_label("Priority")).to_have_value("6")
     press(dialog, "Save")
     expect(dialog.get_by_role("alert")).to_contain_text("cancelled")
 

@@ -1,7 +1,7 @@
 /** What may be done with one job: what the server offers, for those who may, after a question where something is taken away. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import { api } from "../api/http.ts";
 import { may } from "../api/session.ts";
@@ -45,6 +45,13 @@ export function Actions({ job }: { job: JobDetail }): JSX.Element {
       run: async () => (await api.post(`/v1/jobs/${job.id}/cancel`, { force: true }), { says: `Cancelled by force: ${job.job_type} ${shortId(job.id)}.` }),
     });
   const offered = may("operate") ? job.actions : [];
+  const begun = useRef<Set<string>>(new Set());
+  /** What one has begun to write stays, also when the job goes on meanwhile: saving says what is in the way. */
+  const shows = (form: "edit" | "reschedule"): boolean => {
+    if (!forms[form].isOpen) begun.current.delete(form);
+    else if (offered.includes(form)) begun.current.add(form);
+    return begun.current.has(form);
+  };
   return (
     <div class="row" role="group" aria-label="Actions">
       {offered.map((action) => (
@@ -59,8 +66,8 @@ export function Actions({ job }: { job: JobDetail }): JSX.Element {
       )}
       {may("enqueue") && <a href={toWith({ from: job.id }, "new-job")}>Enqueue one like it</a>}
       {deed && <Confirm deed={deed} onClose={() => setDeed(undefined)} />}
-      {forms.edit.isOpen && offered.includes("edit") && <EditJob job={job} onClose={forms.edit.close} />}
-      {forms.reschedule.isOpen && offered.includes("reschedule") && <Reschedule job={job} onClose={forms.reschedule.close} />}
+      {shows("edit") && <EditJob job={job} onClose={forms.edit.close} />}
+      {shows("reschedule") && <Reschedule job={job} onClose={forms.reschedule.close} />}
     </div>
   );
 }
