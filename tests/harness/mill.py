@@ -297,5 +297,6 @@ def until(look: Callable[[], Any], *, within_s: float = 120) -> Any:
 
 def waiting_on_locks(conn: Connection[Any]) -> int:
     """How many backends of this database wait for a lock right now."""
+    conn.execute("select pg_stat_clear_snapshot()")  # in a transaction, the second look would see what the first one saw
     row = conn.execute("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").fetchone()
     return int(row[0]) if row else 0

@@ -20,7 +20,7 @@ def patient(mill: Mill, limit: int, wait_ms: int) -> list[str]:
 
 
 def test_who_waits_gets_the_turn_when_the_one_in_front_commits(mill: Mill) -> None:
-    made = [mill.new(partition_key="p") for _ in range(3)]
+    made = {mill.new(partition_key="p") for _ in range(3)}
     one, two = mill.another(), mill.another()
     with ThreadPoolExecutor(2) as threads:
         with mill.conn.transaction():
@@ -28,12 +28,13 @@ def test_who_waits_gets_the_turn_when_the_one_in_front_commits(mill: Mill) -> No
             waits = [threads.submit(patient, who, 1, 60_000) for who in (one, two)]
             until(lambda: waiting_on_locks(mill.conn) == 2)
             with mill.another().conn.transaction():
-                made.append(mill.another().new(partition_key="q"))
+                made.add(mill.another().new(partition_key="q"))
         got = [wait.result() for wait in waits]
     assert all(len(ids) == 1 for ids in got)
     assert len({job_id for ids in got for job_id in ids}) == 2
     assert not one.store.met_others
-    assert patient(mill, 10, 0) and not mill.misplaced()
+    assert {*patient(mill, 10, 0), *(job_id for ids in got for job_id in ids)} == made
+    assert not mill.misplaced()
 
 
 def test_who_waits_reads_what_was_committed_meanwhile_and_whole(mill: Mill) -> None:

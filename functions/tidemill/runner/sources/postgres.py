@@ -95,9 +95,7 @@ class PostgresSource:
         known = self._request
         assert known is not None, "register comes first"
         request = ClaimRequest(known.project_id, known.worker_id, known.queues, limit, known.job_types, known.lease_ms)
-        jobs, is_crowded = self._claims.run(lambda store: (claims.claim(store, request), store.met_others))
-        if is_crowded and not jobs and not self._closing.is_set():
-            jobs = self._claims.run(lambda store: claims.claim(store, request, wait_ms=claims.TURN_MS))
+        jobs = self._claims.run(lambda store: claims.claim_in_turn(store, request))
         if self._asleep and len(jobs) == limit:
             self._claims.run(lambda store: store.rise(self._worker_id))
             self._asleep = False
