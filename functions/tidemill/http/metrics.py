@@ -42,7 +42,7 @@ def metrics(call: Call) -> Answer:
         jobs.add(counted(int(row["count"]), row["better"], MOST)["count"], state=row["state"])
     live = Family("tidemill_live_workers", "gauge", "Workers seen within the length of their leases.")
     live.add(workers)
-    room = Family("tidemill_worker_slots", "gauge", "Jobs that the live workers can run at once.")
+    room = Family("tidemill_live_worker_slots", "gauge", "Jobs that the live workers can run at once.")
     room.add(slots)
     lag = Family("tidemill_counter_lag_seconds", "gauge", "How far the counters are behind; grows while no scheduler pass runs.")
     lag.add(None if until is None else max(0.0, round((datetime.now(UTC) - until).total_seconds(), 3)))
