@@ -145,7 +145,8 @@ def test_retried_promoted_and_released_jobs_from_before_a_limit_do_not_escape_it
     assert mill.misplaced() == []
 
 
-def test_thousands_from_before_a_limit_are_moved_in_bounded_steps_and_hide_nobody(mill: Mill) -> None:
+def test_thousands_from_before_a_limit_are_moved_in_bounded_steps_and_hide_nobody(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RELANE_AT_ONCE", 4)
     for _ in range(3):
         mill.enqueue_all([{"job_type": "heavy"}] * 1_000)
     mill.enqueue_all([{"job_type": "light"}] * 5)
