@@ -145,16 +145,17 @@ def test_retried_promoted_and_released_jobs_from_before_a_limit_do_not_escape_it
     assert mill.misplaced() == []
 
 
-def test_thousands_from_before_a_limit_are_moved_in_bounded_steps_and_hide_nobody(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "RELANE_AT_ONCE", 4)
+def test_thousands_from_before_a_limit_are_moved_in_bounded_steps_and_hide_nobody(mill: Mill) -> None:
     for _ in range(3):
         mill.enqueue_all([{"job_type": "heavy"}] * 1_000)
     mill.enqueue_all([{"job_type": "light"}] * 5)
-    limit_type(mill, "heavy", 1)
+    limits.put_limit(mill.store, mill.project_id, StandingLimit("l", 1, job_type="heavy"))
+    seconds = iter([0.0, 1.0, 3.9, 4.0])
+    limits.relane_now(mill.store, mill.project_id, clock=lambda: next(seconds))
     left = mill.conn.execute("select count(*) from tidemill.job_queue_entries where lane = 0").fetchone()
-    assert left == (1_005,), "a bounded part in the call that set the limit"
+    assert left == (1_505,), "a bounded part in the call that set the limit"
     done = {report.name: report for report in tick(mill.store, roll=mill.roll, clock=lambda: 0.0, budget_ms=1_000)}
-    assert done["relane"].counts["jobs"] == 1_000
+    assert done["relane"].counts["jobs"] == 1_500
     assert done["relane"].error is None
     assert types(mill.claim(20)) == {"heavy": 1, "light": 5}
     assert mill.misplaced() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, Protocol, TypeVar
@@ -14,8 +15,8 @@ T = TypeVar("T")
 
 TRIES: Final = 10
 RELANE: Final = 500
-RELANE_AT_ONCE: Final = 20
-"""So many steps of 500, each some 25 ms of the server's, are in the call that sets a limit."""
+RELANE_SECS: Final = 4.0
+"""For how long the call that sets a limit moves jobs, 500 in some 25 ms of the server's: claims crawl past what is not moved yet."""
 
 
 class LimitStore(Transactions, Protocol):
@@ -72,14 +73,14 @@ def put_limit(store: LimitStore, project_id: str, limit: StandingLimit) -> bool:
     return holding_claims(store, work)
 
 
-def relane_now(store: LimitStore, project_id: str, *, now: datetime | None = None) -> None:
-    """After a limit on a type was set: at most 10,000 of its jobs of each queue go to its lane; the rest is the scheduler's and the claims'.
+def relane_now(store: LimitStore, project_id: str, *, clock: Callable[[], float] = time.monotonic, now: datetime | None = None) -> None:
+    """After a limit on a type was set: its jobs go to its lane, for four seconds; the rest is the scheduler's and the claims'.
 
     Not within a transaction: each step has its own.
     """
-    for _ in range(RELANE_AT_ONCE):
-        if store.relane(project_id, RELANE, now=now)[1] < RELANE:
-            break
+    ends = clock() + RELANE_SECS
+    while store.relane(project_id, RELANE, now=now)[1] >= RELANE and clock() < ends:
+        pass
 
 
 def delete_limit(store: LimitStore, project_id: str, name: str) -> None:
