@@ -2119,75 +2119,62 @@ begin
 end $$;
 
 CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer, p_now timestamp with time zone) RETURNS bigint
-    LANGUAGE sql
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET jit TO 'off'
     SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
-    BEGIN ATOMIC
- WITH seen AS MATERIALIZED (
-          SELECT e_1.priority,
-             e_1.run_at,
-             e_1.job_id
-            FROM (( SELECT DISTINCT i.priority
-                    FROM tidemill.queue_levels i
-                   WHERE (i.queue_id = relane.p_queue_id)) v
-              CROSS JOIN LATERAL ( SELECT d.priority,
-                     d.run_at,
-                     d.job_id
-                    FROM tidemill.job_queue_entries d
-                   WHERE ((d.queue_id = relane.p_queue_id) AND (d.lane = 0) AND (d.priority = v.priority) AND (d.run_at <= relane.p_now))
-                   ORDER BY d.run_at, d.job_id
-                  LIMIT relane.p_limit) e_1)
-         ), limited AS MATERIALIZED (
-          SELECT s.priority,
-             s.run_at,
-             s.job_id
-            FROM (seen s
-              CROSS JOIN LATERAL ( SELECT 1 AS "?column?"
-                    FROM tidemill.jobs i
-                   WHERE ((i.id = s.job_id) AND ((i.job_type)::text = ANY (relane.p_types)))
-                  LIMIT 1) j)
-          LIMIT relane.p_limit
-         ), held AS MATERIALIZED (
-          SELECT e_1.priority,
-             e_1.run_at,
-             e_1.job_id
-            FROM (limited s
-              JOIN tidemill.job_queue_entries e_1 ON (((e_1.queue_id = relane.p_queue_id) AND (e_1.lane = 0) AND (e_1.priority = s.priority) AND (e_1.run_at = s.run_at) AND (e_1.job_id = s.job_id))))
-           ORDER BY e_1.job_id
-          FOR UPDATE OF e_1 SKIP LOCKED
-         ), owned AS MATERIALIZED (
-          SELECT j.id
-            FROM (held h
-              JOIN tidemill.jobs j ON ((j.id = h.job_id)))
-           ORDER BY j.id
-          FOR UPDATE OF j SKIP LOCKED
-         ), moved AS (
-          UPDATE tidemill.jobs j SET lane = tidemill.lane_of((j.job_type)::text, (j.concurrency_limit)::integer, (j.concurrency_key)::text, (j.partition_key)::text, (j.rate_class)::text, (j.sticky_worker)::text)
-            FROM owned o
-           WHERE (j.id = o.id)
-           RETURNING j.id,
-             j.lane,
-             j.priority,
-             j.run_at
-         ), entered AS (
-          UPDATE tidemill.job_queue_entries e_1 SET lane = m.lane
-            FROM moved m
-           WHERE ((e_1.queue_id = relane.p_queue_id) AND (e_1.lane = 0) AND (e_1.priority = m.priority) AND (e_1.run_at = m.run_at) AND (e_1.job_id = m.id))
-           RETURNING e_1.job_id,
-             e_1.lane,
-             e_1.priority,
-             e_1.run_at
-         ), news AS (
-          INSERT INTO tidemill.lane_news (queue_id, job_id, run_at)  SELECT DISTINCT ON (e_1.lane, e_1.priority) relane.p_queue_id AS p_queue_id,
-                     e_1.job_id,
-                     e_1.run_at
-                    FROM entered e_1
-                   ORDER BY e_1.lane, e_1.priority, e_1.run_at
-         )
-  SELECT count(*) AS count
-    FROM entered e;
-END;
+    AS $$
+declare
+    v_entries tid[];         -- where the entries stand, sorted, and of each its job and the lane it goes to
+    v_ids uuid[];
+    v_lanes bigint[];
+    v_levels smallint[];
+    v_times timestamptz[];
+    v_jobs tid[];            -- where the jobs stand
+begin
+    with seen as materialized (
+        select e.priority, e.run_at, e.job_id
+        from (select distinct i.priority from tidemill.queue_levels i where i.queue_id = p_queue_id) v
+        cross join lateral (
+            select d.priority, d.run_at, d.job_id from tidemill.job_queue_entries d
+            where d.queue_id = p_queue_id and d.lane = 0 and d.priority = v.priority and d.run_at <= p_now
+            order by d.run_at, d.job_id limit p_limit) e
+    ), limited as materialized (
+        select s.priority, s.run_at, s.job_id from seen s
+        cross join lateral (select 1 from tidemill.jobs i where i.id = s.job_id and i.job_type = any(p_types) limit 1) j
+        limit p_limit
+    ), held as materialized (
+        select h.place, s.priority, s.run_at, s.job_id from limited s
+        cross join lateral (
+            select e.ctid as place from tidemill.job_queue_entries e
+            where e.queue_id = p_queue_id and e.lane = 0 and e.priority = s.priority and e.run_at = s.run_at and e.job_id = s.job_id
+            limit 1 for update skip locked) h
+    ), owned as materialized (
+        select h.place, h.priority, h.run_at, h.job_id, o.job_place, o.lane from held h
+        cross join lateral (
+            select j.ctid as job_place,
+                   tidemill.lane_of(j.job_type, j.concurrency_limit, j.concurrency_key, j.partition_key, j.rate_class, j.sticky_worker) as lane
+            from tidemill.jobs j where j.id = h.job_id limit 1 for update skip locked) o
+    )
+    select array_agg(o.place order by o.place), array_agg(o.job_id order by o.place), array_agg(o.lane order by o.place),
+           array_agg(o.priority order by o.place), array_agg(o.run_at order by o.place), array_agg(o.job_place)
+    into v_entries, v_ids, v_lanes, v_levels, v_times, v_jobs from owned o;
+    if v_entries is null then
+        return 0;
+    end if;
+    update tidemill.jobs j
+    set lane = tidemill.lane_of(j.job_type, j.concurrency_limit, j.concurrency_key, j.partition_key, j.rate_class, j.sticky_worker)
+    where j.ctid = any(v_jobs);
+    update tidemill.job_queue_entries e set lane = v_lanes[width_bucket(e.ctid, v_entries)] where e.ctid = any(v_entries);
+    insert into tidemill.lane_news (queue_id, job_id, run_at)
+    select distinct on (m.lane, m.priority) p_queue_id, m.job_id, m.run_at
+    from rows from (unnest(v_ids), unnest(v_lanes), unnest(v_levels), unnest(v_times)) as m (job_id, lane, priority, run_at)
+    order by m.lane, m.priority, m.run_at;
+    return cardinality(v_entries);
+end $$;
 
 CREATE FUNCTION tidemill.ring_sleepers(p_queue_ids uuid[]) RETURNS void
     LANGUAGE plpgsql

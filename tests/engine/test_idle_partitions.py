@@ -2,8 +2,11 @@
 
 import threading
 
+import pytest
+
 from harness.mill import DAY, T0, H, Mill
 from tidemill.engine.prune import prune
+from tidemill.store import sweeps
 
 
 def partitions(mill: Mill) -> list[str]:
@@ -31,7 +34,8 @@ def test_idle_partitions_go_after_a_day_but_for_those_with_a_weight_or_with_work
     assert len(mill.claim(10, now=T0 + 2 * DAY)) == 2
 
 
-def test_queue_that_a_claim_is_at_is_left_to_a_later_pass(mill: Mill) -> None:
+def test_queue_that_a_claim_is_at_for_long_is_left_to_a_later_pass(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "QUEUE_MS", 20)
     served(mill, "a")
     other = mill.another()
     with other.conn.transaction():

@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from harness.mill import Mill, until, waiting_on_locks
+from harness.mill import Mill, until, uuid7, waiting_on_locks
+from tidemill.domain import webhooks as domain
 from tidemill.domain.jobs import ClaimRequest
 from tidemill.engine import claim as claims
+from tidemill.engine import webhooks
 from tidemill.engine.claim import claim, claim_in_turn
+from tidemill.engine.prune import prune
+from tidemill.store import sweeps
 
 LOCK = "select pg_advisory_xact_lock(tidemill.queue_lock(id)) from tidemill.queues"
 
@@ -126,3 +130,85 @@ def test_a_claim_waits_once_for_all_its_queues_and_never_with_jobs_in_hand(mill:
         assert claim(other.store, request, wait_ms=200) == []
         assert len(waits) == 3
         assert waits[1] > 0 == waits[2]
+
+
+def idle_partitions(mill: Mill) -> int:
+    """Serves two partitions and lets two days go by; how many may go."""
+    mill.enqueue_all([{"partition_key": name} for name in "ab"])
+    for job in mill.claim(2):
+        mill.complete(job)
+    while mill.claim(1):  # finds the last ones empty
+        pass
+    mill.conn.execute("update tidemill.queue_partitions set served_at = now() - interval '2 days'")
+    return mill.count("queue_partitions")
+
+
+def test_idle_partitions_go_though_workers_stand_in_line(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pruner that only tried had no turn for as long as workers were busy."""
+    monkeypatch.setattr(sweeps, "QUEUE_MS", 60_000)
+    monkeypatch.setattr(sweeps, "QUEUES_MS", 60_000)
+    assert idle_partitions(mill) == 2
+    mill.enqueue_all([{"partition_key": "c"}] * 2)
+    one, two, pruner = mill.another(), mill.another(), mill.another()
+    with ThreadPoolExecutor(3) as threads:
+        with mill.conn.transaction():
+            mill.conn.execute(LOCK.encode())
+            first = threads.submit(patient, one, 1, 60_000)
+            until(lambda: waiting_on_locks(mill.conn) == 1)
+            pruned = threads.submit(prune, pruner.store)
+            until(lambda: waiting_on_locks(mill.conn) == 2 or pruned.done())
+            last = threads.submit(patient, two, 1, 60_000)
+            until(lambda: waiting_on_locks(mill.conn) == 3 or pruned.done())
+        assert pruned.result()["partitions"] == 2
+        assert len(first.result()) == len(last.result()) == 1
+
+
+def test_pruner_waits_a_bounded_time_for_all_its_queues_and_holds_none_meanwhile(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "QUEUE_MS", 40)
+    monkeypatch.setattr(sweeps, "QUEUES_MS", 60)
+    names = ("default", "x", "y", "z")
+    for name in names[1:]:
+        mill.queue(name)
+    mill.enqueue_all([{"queue": name, "partition_key": "p"} for name in names])
+    for job in mill.claim(9, queues=names):
+        mill.complete(job)
+    while mill.claim(1, queues=names):
+        pass
+    mill.conn.execute(
+        "update tidemill.queue_partitions p set served_at = now() - case when q.name = 'z' then interval '3 days' else '2 days' end"
+        " from tidemill.queues q where q.id = p.queue_id"
+    )
+    pruner, waits = mill.another(), []
+    ask = pruner.store._row
+
+    def noted(name: str, params: dict[str, Any]) -> Any:
+        if name == "scheduler/prune_partitions":
+            waits.append(params["wait_ms"])
+            assert not pruner.conn.info.transaction_status
+        return ask(name, params)
+
+    monkeypatch.setattr(pruner.store, "_row", noted)
+    with mill.conn.transaction():
+        mill.conn.execute((LOCK + " where name <> 'z'").encode())
+        assert prune(pruner.store)["partitions"] == 1
+    assert max(waits) <= 40
+    assert sum(waits[1:]) <= 60  # the first one had nobody in front
+    assert waits[-1] == 0
+    assert prune(pruner.store)["partitions"] == 3
+
+
+def test_a_courier_stands_in_line_behind_another_instead_of_going_home(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "TURN_MS", 60_000)
+    mill.store.put_webhook(mill.project_id, "https://hooks.example.com/team", domain.EVENTS, None, is_paused=None)
+    mill.store.begin_webhook(mill.project_id)
+    mill.store.add_webhook_secret(uuid7(), mill.project_id, bytes(32))
+    mill.store.ask_webhook_test(mill.project_id, "k")
+    while webhooks.tell(mill.store, limit=9)["more"]:
+        pass
+    other = mill.another()
+    with ThreadPoolExecutor(1) as threads:
+        with mill.conn.transaction():
+            mill.conn.execute(LOCK.encode())
+            taking = threads.submit(webhooks.take, other.store, other.worker_id, limit=16)
+            until(lambda: waiting_on_locks(mill.conn) == 1 or taking.done())
+        assert len(taking.result()) == 1

@@ -12,7 +12,7 @@ from tidemill.domain import webhooks as domain
 from tidemill.domain.jobs import Ack, ClaimedJob, ClaimRequest, Failure
 from tidemill.domain.transitions import Event, State
 from tidemill.domain.webhooks import Call, Report, Told
-from tidemill.engine.claim import claim
+from tidemill.engine.claim import TURN_MS, claim
 from tidemill.engine.enqueue import enqueue
 from tidemill.engine.settle import settle
 from tidemill.engine.webhook_store import Due, Ending, WebhookStore
@@ -49,10 +49,13 @@ def tell(store: WebhookStore, *, limit: int, now: datetime | None = None) -> Map
 
 
 def take(store: WebhookStore, courier_id: str, *, limit: int, now: datetime | None = None) -> list[Call]:
-    """Calls to make now, under leases of a minute. One whose webhook is paused or gone is dropped."""
+    """Calls to make now, under leases of a minute. One whose webhook is paused or gone is dropped.
+
+    Stands in line where another courier is at the queue: with an empty answer a courier goes home, until the next minute.
+    """
     request = ClaimRequest(domain.SYSTEM_PROJECT, courier_id, [domain.QUEUE], limit, lease_ms=domain.LEASE_MS)
     with store.transaction():
-        claimed = claim(store, request, now=now)
+        claimed = claim(store, request, now=now, wait_ms=TURN_MS)
         if not claimed:
             return []
         payloads = {job.job_id: json.loads(job.payload) for job in claimed}

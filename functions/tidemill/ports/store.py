@@ -230,7 +230,8 @@ class SweepStore(SettleStore, OperateStore, EnqueueStore, Protocol):
         """Removes the oldest notes of the audit log, if older than that; how many. Never any from within a year."""
 
     def prune_partitions(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
-        """Removes partitions that nobody has served for so long and that have nothing ready; how many. Not of queues that a claim is at."""
+        """Removes partitions that nobody has served for so long and that have nothing ready; how many. Not within a transaction:
+        it waits in line for each queue, at most a second, behind the claims."""
 
     def prune_holds(self, limit: int, *, now: datetime | None) -> int:
         """How many unique keys whose time is over were freed."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from psycopg import Connection
 
-from tidemill.store.base import Adapter
+from tidemill.store.base import Adapter, texts
 
 RING_LAG: Final = timedelta(seconds=2)
 """For what is committed late; whoever is committed later still is found by a poll."""
+QUEUE_MS: Final = 1_000
+"""How long to wait in line for a queue. Whoever is in front leaves after engine.claim.TURN_MS, or has it for one claim: that is enough."""
+QUEUES_MS: Final = 3_000
+"""... and for all queues of a pass; those that are left come first in the next one."""
 
 
 class Sweeps(Adapter):
@@ -46,8 +51,13 @@ class Sweeps(Adapter):
         return int(row[0]) if row else 0
 
     def prune_partitions(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
-        row = self._row("scheduler/prune_partitions", {"kept_ms": kept_ms, "limit": limit, "now": now})
-        return int(row[0]) if row else 0
+        gone, wait_until = 0, time.monotonic() + QUEUES_MS / 1000
+        for queue_id, partition_keys in self._rows("scheduler/idle_partitions", {"kept_ms": kept_ms, "limit": limit, "now": now}):
+            left_ms = max(0, int((wait_until - time.monotonic()) * 1000))
+            params = {"queue_id": queue_id, "partition_keys": texts(partition_keys), "wait_ms": min(QUEUE_MS, left_ms)}
+            row = self._row("scheduler/prune_partitions", {**params, "kept_ms": kept_ms, "now": now})
+            gone += int(row[0] or 0) if row else 0
+        return gone
 
     def prune_batches(self, kept_ms: int, limit: int, *, now: datetime | None) -> int:
         row = self._row("scheduler/prune_batches", {"kept_ms": kept_ms, "limit": limit, "now": now})
