@@ -44,7 +44,8 @@ CHANCE: Final = ["id", "job_id", "created_at", "updated_at"]
 STORED: Final = """
 select (select to_jsonb(j) - %(chance)s::text[] from tidemill.jobs j where j.id = %(id)s),
        (select jsonb_agg(to_jsonb(e) - %(chance)s::text[]) from tidemill.job_queue_entries e where e.job_id = %(id)s),
-       (select jsonb_agg(to_jsonb(n) - %(chance)s::text[]) from tidemill.lane_news n where n.job_id = %(id)s),
+       (select jsonb_agg(to_jsonb(n) - %(chance)s::text[] - '{job_ids,run_ats}'::text[]) from tidemill.lane_news n
+        where %(id)s in (n.job_id, n.job_ids[1])),
        exists (select 1 from tidemill.queue_levels l join tidemill.jobs j using (queue_id, priority) where j.id = %(id)s)
 """
 

@@ -68,8 +68,10 @@ ORPHANS = (
     "select 'lane', o.job_id::text from tidemill.job_queue_entries o where o.lane <> 0"
     " and not exists (select from tidemill.queue_lanes l where l.queue_id = o.queue_id and l.lane = o.lane and l.priority = o.priority"
     " and l.due_at <= o.run_at)"
-    " and not exists (select from tidemill.lane_news n join tidemill.jobs j on j.id = n.job_id where n.queue_id = o.queue_id"
-    " and j.lane = o.lane and j.priority = o.priority and n.run_at <= o.run_at)"
+    " and not exists (select from tidemill.lane_news n"
+    "   cross join lateral unnest(coalesce(n.job_ids, array[n.job_id]), coalesce(n.run_ats, array[n.run_at])) as u (job_id, run_at)"
+    "   join tidemill.jobs j on j.id = u.job_id where n.queue_id = o.queue_id"
+    "   and j.lane = o.lane and j.priority = o.priority and u.run_at <= o.run_at)"
     " and not exists (select from tidemill.lane_news n where n.queue_id = o.queue_id and n.lane = o.lane and n.priority = o.priority)",
 )
 

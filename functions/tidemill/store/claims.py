@@ -80,18 +80,23 @@ class Claims(Adapter):
         return jobs, queues_left, len(queues_left) < len(rest)
 
     def _claim_gated(self, request: ClaimRequest, queue_id: str, limit: int, now: datetime | None, wait_ms: int) -> list[ClaimedJob]:
-        how = {"queue_id": queue_id, "wait_ms": wait_ms, "whole": limit < MANY}
-        rows = self._rows("transitions/claim_gated", {**_params(request, limit, now), **how})
+        params = {**_params(request, limit, now), "queue_id": queue_id, "wait_ms": wait_ms}
+        if limit >= MANY:
+            ((job_ids, lease_tokens, is_met),) = self._rows("transitions/claim_gated_many", params)
+            self.met_others |= is_met
+            return self._whole(job_ids, lease_tokens) if job_ids else []
+        rows = self._rows("transitions/claim_gated", params)
         self.met_others |= any(row[0] is None for row in rows)
         taken = [row for row in rows if row[0] is not None]
-        # Many are read whole when the queue is free again for others. Of fewer, the statement's snapshot is older than those that the
-        # function takes: of a job that was committed in between it reads nothing.
+        # The statement's snapshot is older than those that the function takes: of a job that was committed in between it reads nothing.
         late = [row for row in taken if row[2] is None]
-        if late:
-            leases = {"job_ids": array(row[0] for row in late), "lease_tokens": array(row[1] for row in late)}
-            whole = {row[0]: row for row in self._rows("jobs/claimed", leases)}
-            taken = [found for row in taken if (found := whole.get(row[0]) if row[2] is None else row) is not None]
-        return [ClaimedJob._make(row[:-1]) for row in taken]
+        whole = {job.job_id: job for job in self._whole(array(row[0] for row in late), array(row[1] for row in late))} if late else {}
+        return [job for row in taken if (job := whole.get(row[0]) if row[2] is None else ClaimedJob._make(row[:-1])) is not None]
+
+    def _whole(self, job_ids: str, lease_tokens: str) -> list[ClaimedJob]:
+        """The jobs of these leases, in order; without those whose lease has ended meanwhile."""
+        rows = self._rows("jobs/claimed", {"job_ids": job_ids, "lease_tokens": lease_tokens})
+        return [ClaimedJob._make(row[:-1]) for row in rows]
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
         row = self._row("transitions/start", {"job_id": lease.job_id, "lease_token": lease.lease_token, "now": now})

@@ -8,7 +8,11 @@ with lanes as materialized (
         (select l.lane, l.priority, l.partition_key from tidemill.queue_lanes l where l.queue_id = %(queue_id)s::uuid limit %(lanes)s::integer)
         union all
         (select j.lane, j.priority, coalesce(j.partition_key, '')
-         from (select n.job_id from tidemill.lane_news n where n.queue_id = %(queue_id)s::uuid and n.job_id is not null order by n.id limit %(lanes)s::integer) n
+         from (select u.job_id
+               from (select i.job_id, i.job_ids from tidemill.lane_news i
+                     where i.queue_id = %(queue_id)s::uuid and num_nonnulls(i.job_id, i.job_ids) = 1 order by i.id limit %(lanes)s::integer) m
+               cross join lateral unnest(coalesce(m.job_ids, array[m.job_id])) as u (job_id)
+               limit %(lanes)s::integer) n
          cross join lateral (select i.lane, i.priority, i.partition_key from tidemill.jobs i where i.id = n.job_id and i.lane <> 0 limit 1) j)
         union all
         (select 0, v.priority, '' from (select distinct i.priority from tidemill.queue_levels i where i.queue_id = %(queue_id)s::uuid) v)
