@@ -510,21 +510,11 @@ declare
     v_types text[];          -- job types with a standing limit, how many may run, what to do when they do
     v_most integer[];
     v_rules tidemill.saturation_rule[];
-    v_free integer[];        -- places left in this round; null: not counted yet; -1: another claim counts them
-    v_asking integer[];      -- jobs that found none
-    v_at integer;
-    v_first integer;
     v_is_full boolean := false;
     v_is_all boolean;        -- the round has found as much as it wanted
-    v_bare tid[];            -- lanes of this round that have no entries left
-    v_shut text[];           -- types and rate classes that let nobody in at all, found in this round
-    v_dry text[];
-    v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
-    v_token_secs double precision;
     v_places tid[];
     v_away bigint[];         -- limits that another claim counts at the moment
     v_dues timestamptz[];    -- of the others, sorted by place: when their next job is due, and whether the round has filled their limit
-    v_fulls boolean[];
     v_swept integer := 0;
     v_room integer := p_limit;
     v_max integer;
@@ -532,12 +522,6 @@ declare
     v_clock double precision;
     v_empty smallint[] := '{}';
     v_row record;
-    v_rate tidemill.rate_classes;
-    v_tokens double precision;
-    v_spent double precision;
-    v_blocked text;
-    v_again timestamptz;
-    v_n integer;
     v_count integer;
     v_taken integer;
     v_handful integer;       -- how many jobs a turn may bring, and how many turns the round has
@@ -545,19 +529,23 @@ declare
     v_lanes bigint[];
     v_levels smallint[];
     v_stands tid[];          -- where the lane's row is
+    v_spots tid[];           -- of a lane whose limit has places again: where its next job is, and whether it may stay as it is if the round fills it again
+    v_naps boolean[];
     v_since timestamptz[];   -- a lane's jobs are due from here on; in front of it lies only what has been claimed. (What news bring moves it.)
     v_parts text[];
     v_wants integer[];
     v_keys bigint[];
     v_limits integer[];
     v_locked boolean[];
+    v_held_keys bigint[];    -- the limits of the round under which something runs, sorted, and how much
+    v_held integer[];
     v_lefts integer[];       -- places left of each lane's limit
     v_special boolean;
     v_limited boolean;
     v_turn double precision;
     v_others text[] := '{}';
     v_woken text[];
-    v_freed bigint[];        -- limits that have places again, and their lanes until the first round has chosen: sorted by partition, then as they are served
+    v_freed bigint[];        -- limits that have places again, and their lanes until the first round has chosen (tidemill.offer_freed)
     v_free_places tid[];
     v_free_parts text[];     -- each partition of these once, in order, and where its lanes begin (and, at the end, where the next one's would)
     v_free_from integer[];
@@ -566,6 +554,8 @@ declare
     v_free_dues timestamptz[];
     v_free_keys bigint[];
     v_free_limits integer[];
+    v_free_spots tid[];
+    v_free_naps boolean[];
     v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
     if p_limit < 1 or not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
@@ -620,34 +610,11 @@ begin
 
     -- what the news say, and what has come due
     select h.woken, h.freed into v_woken, v_freed from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
-    -- lanes whose limit has places again are offered in the first round as they stand, and written once, after it; those with more gates as any other lane
+    -- lanes whose limit has places again are offered in the first round as they stand
     if v_freed is not null then
-        with freed as materialized (
-            select o.*
-            from unnest(v_freed) as k (key)
-            cross join lateral (
-                select r.ctid as place, r.partition_key, r.lane, r.priority, r.due_at, r.limit_key, r.concurrency_limit, r.due_at <= v_now as is_due,
-                       r.rate_class is null and r.sticky_worker is null and p_job_types is null and not (r.job_type = any(v_types)) and not v_is_full as is_plain
-                from tidemill.queue_lanes r
-                where r.limit_key = k.key and r.queue_id = p_queue_id and r.blocked_by = 'concurrency_key' limit 100) o
-        ), offers as materialized (
-            select f.*, row_number() over (order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane)::integer as pos
-            from freed f where f.is_due and f.is_plain
-        ), names as materialized (
-            select o.partition_key, min(o.pos) as first from offers o group by o.partition_key
-        )
-        select (select array_agg(f.place) from freed f where not (f.is_due and f.is_plain)),
-               v_woken || coalesce((select array_agg(distinct f.partition_key) from freed f where f.is_due), '{}'),
-               (select array_agg(n.partition_key order by n.first) from names n), (select array_agg(n.first order by n.first) || (select count(*)::integer + 1 from offers) from names n),
-               o.places, o.lanes, o.levels, o.dues, o.keys, o.limits
-        into v_places, v_woken, v_free_parts, v_free_from, v_free_places, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits
-        from (select array_agg(o.place order by o.pos) as places, array_agg(o.lane order by o.pos) as lanes, array_agg(o.priority order by o.pos) as levels,
-                     array_agg(o.due_at order by o.pos) as dues, array_agg(o.limit_key order by o.pos) as keys,
-                     array_agg(o.concurrency_limit order by o.pos) as limits
-              from offers o) o;
-        update tidemill.queue_lanes l
-        set is_ready = l.due_at <= v_now, look_at = l.due_at, blocked_by = null, blocked_since = null
-        where l.ctid = any(v_places);
+        select v_woken || f.woken, f.parts, f.firsts, f.places, f.lanes, f.levels, f.dues, f.keys, f.limits, f.spots, f.naps
+        into v_woken, v_free_parts, v_free_from, v_free_places, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
+        from tidemill.offer_freed(p_queue_id, v_freed, p_job_types is null and not v_is_full, v_types, v_now) f;
     end if;
     -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
     if exists (select 1 from tidemill.queue_levels v
@@ -710,26 +677,26 @@ begin
             -- each partition's best lanes, as many as it may take jobs; a lane of many gives as many as evens out
             select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
             from (
-                select s.partition_key, s.turn, s.n as most, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place,
+                select s.partition_key, s.turn, s.n as most, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
                        row_number() over (partition by s.partition_key order by o.priority desc, o.due_at, o.lane)::integer as nth,
                        ceil(s.n::numeric / count(*) over (partition by s.partition_key))::integer as per_lane
                 from slots s
                 cross join lateral (
                     select a.* from (
                         (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                                l.rate_class is not null or l.job_type = any(v_types) as special, l.ctid as place
+                                l.rate_class is not null or l.job_type = any(v_types) as special, l.ctid as place, null::tid as spot, null::boolean as may_nap
                          from tidemill.queue_lanes l
                          where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
                            and (p_job_types is null or l.job_type = any(p_job_types))
                            and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
                          order by l.priority desc, l.due_at, l.lane limit s.n)
                         union all
-                        (select v_free_lanes[x], v_free_levels[x], v_free_dues[x], v_free_keys[x], v_free_limits[x], false, v_free_places[x]
+                        (select v_free_lanes[x], v_free_levels[x], v_free_dues[x], v_free_keys[x], v_free_limits[x], false, v_free_places[x], v_free_spots[x], v_free_naps[x]
                          from (select width_bucket(s.partition_key collate "C", v_free_parts) as pos offset 0) b
                          cross join lateral generate_series(v_free_from[b.pos], least(v_free_from[b.pos] + s.n, v_free_from[b.pos + 1]) - 1) as x
                          where v_free_parts[b.pos] = s.partition_key)
                         union all
-                        (select 0::bigint, v.priority, h.run_at, null, null, false, null
+                        (select 0::bigint, v.priority, h.run_at, null, null, false, null, null, null
                          from tidemill.queue_levels v
                          cross join lateral (
                              select e.run_at from tidemill.job_queue_entries e
@@ -744,15 +711,19 @@ begin
         )
         select array_agg(c.lane order by c.turn, c.partition_key, c.nth), array_agg(c.priority order by c.turn, c.partition_key, c.nth),
                array_agg(c.due_at order by c.turn, c.partition_key, c.nth), array_agg(c.place order by c.turn, c.partition_key, c.nth),
+               array_agg(c.spot order by c.turn, c.partition_key, c.nth), array_agg(c.may_nap order by c.turn, c.partition_key, c.nth),
                array_agg(c.partition_key order by c.turn, c.partition_key, c.nth), array_agg(c.n order by c.turn, c.partition_key, c.nth),
                array_agg(c.limit_key order by c.turn, c.partition_key, c.nth), array_agg(c.concurrency_limit order by c.turn, c.partition_key, c.nth),
                bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
-        into v_lanes, v_levels, v_since, v_stands, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
+        into v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
         from chosen c where c.limit_key is null or c.of_limit = 1;
         v_clock := coalesce(v_turn, v_clock);
         if v_free_places is not null then  -- what was offered and not chosen is ready like any other
+            select array_agg(f.place order by f.place), array_agg(f.due_at order by f.place) into v_places, v_dues
+            from unnest(v_free_places, v_free_dues) as f (place, due_at);
             update tidemill.queue_lanes l
-            set is_ready = true, look_at = l.due_at, blocked_by = null, blocked_since = null
+            set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
+                select h.due_at, true, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
             where l.ctid = any(array(select unnest(v_free_places) except select unnest(v_stands)));
             v_free_places := null;
             v_free_parts := null;
@@ -776,11 +747,13 @@ begin
         -- limits over all queues: lock first, count in the next statement, whose snapshot is younger than the lock
         if v_limited then
             v_locked := array(select v_keys[i] is null or pg_try_advisory_xact_lock(v_keys[i]) from generate_subscripts(v_lanes, 1) as i order by i);
+            select array_agg(c.key order by c.key), array_agg(c.n order by c.key) into v_held_keys, v_held
+            from (select l.limit_key as key, count(*)::integer as n from tidemill.job_leases l where l.limit_key = any(v_keys) group by l.limit_key) c;
             v_lefts := array(
-                select case when v_locked[i] then greatest(0, v_limits[i] - (
-                                select count(*) from (select 1 from tidemill.job_leases l where l.limit_key = v_keys[i] limit v_limits[i]) x)::integer)
-                            else 0 end
-                from generate_subscripts(v_lanes, 1) as i order by i);
+                select case when v_locked[i] then greatest(0, v_limits[i] - coalesce(case when v_held_keys[h.pos] = v_keys[i] then v_held[h.pos] end, 0)) else 0 end
+                from generate_subscripts(v_lanes, 1) as i
+                cross join lateral (select width_bucket(v_keys[i], v_held_keys) as pos offset 0) h
+                order by i);
             v_wants := array(
                 select case when v_keys[i] is null then v_wants[i] else least(v_wants[i], v_lefts[i]) end
                 from generate_subscripts(v_lanes, 1) as i order by i);
@@ -791,130 +764,17 @@ begin
             where l.ctid = any(array(select v_stands[i] from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_wants[i] = 0));
         end if;
 
-        -- standing limits of a job type and rate classes: lane by lane
-        v_free := array_fill(null::integer, array[cardinality(v_types)]);
-        v_asking := array_fill(0, array[cardinality(v_types)]);
-        v_shut := '{}';
-        v_dry := '{}';
-        for v_row in
-            select i, l.rate_class, l.job_type
-            from generate_subscripts(v_lanes, 1) as i
-            cross join lateral (
-                select o.rate_class, o.job_type from tidemill.queue_lanes o where o.ctid = v_stands[i] limit 1) l
-            where v_special and v_wants[i] > 0 and (l.rate_class is not null or l.job_type = any(v_types))
-            order by i
-        loop
-            v_blocked := null;
-            v_n := v_wants[v_row.i];
-            v_at := array_position(v_types, v_row.job_type);
-            if v_at is not null then
-                if v_free[v_at] is null then
-                    if pg_try_advisory_xact_lock(tidemill.type_key(v_queue.project_id, v_row.job_type)) then
-                        v_free[v_at] := v_most[v_at] - (
-                            select count(*) from (select 1 from tidemill.job_leases l
-                                                  where l.type_key = tidemill.type_key(v_queue.project_id, v_row.job_type) limit v_most[v_at]) x)::integer;
-                    else
-                        v_free[v_at] := -1;
-                    end if;
-                end if;
-                if v_free[v_at] <= 0 then
-                    v_blocked := 'concurrency_key';
-                    v_again := v_now + case when v_free[v_at] < 0 then interval '5 milliseconds' else interval '20 seconds' * (0.8 + 0.4 * random()) end;
-                    if v_free[v_at] = 0 then
-                        v_asking[v_at] := v_asking[v_at] + v_n;
-                        v_shut := v_shut || v_row.job_type::text;
-                    end if;
-                end if;
-                v_n := least(v_n, v_free[v_at]);
-            end if;
-            if v_blocked is null and v_row.rate_class is not null then
-                select r.* into v_rate from tidemill.rate_classes r
-                where r.project_id = v_queue.project_id and r.name = v_row.rate_class for no key update skip locked;
-                if found then
-                    v_tokens := tidemill.tokens_now(v_rate, v_now);
-                    select count(*) filter (where x.fits), coalesce(sum(x.cost) filter (where x.fits), 0), min(x.cost) filter (where x.upto = x.cost)
-                    into v_count, v_spent, v_first
-                    -- a job dearer than the bucket passes when the bucket is full
-                    from (select h.cost, h.upto, h.upto <= v_tokens + 1e-9 or (h.upto = h.cost and v_tokens >= v_rate.burst) as fits
-                          from (select e.cost, sum(e.cost) over (order by e.run_at, e.job_id) as upto
-                                from (select coalesce(c.weight, 1) as cost, c.run_at, c.job_id from tidemill.job_queue_entries c
-                                      where c.queue_id = p_queue_id and c.lane = v_lanes[v_row.i] and c.priority = v_levels[v_row.i]
-                                        and c.run_at >= v_since[v_row.i] and c.run_at <= v_now
-                                      order by c.run_at, c.job_id limit v_n) e) h) x;
-                    if v_count > 0 then
-                        v_n := least(v_n, v_count);
-                        -- never back in time: two claims that began in the other order would both count the time between
-                        update tidemill.rate_classes r set tokens = v_tokens - v_spent, refilled_at = greatest(r.refilled_at, v_now)
-                        where r.project_id = v_queue.project_id and r.name = v_row.rate_class;
-                    elsif v_first is not null then  -- else nothing of the lane is due any more, which the take finds
-                        v_blocked := 'rate_class';
-                        v_again := case when v_rate.is_paused then v_now + interval '1 minute'
-                            else greatest(v_now, v_rate.closed_until, v_rate.refilled_at) + make_interval(secs => greatest(0.001,
-                                (least(v_rate.burst::double precision, v_first) - case when v_rate.closed_until > v_now then v_rate.tokens else v_tokens end)
-                                * v_rate.window_ms / v_rate."limit" / 1000.0)) end;
-                        if v_tokens < 1 then
-                            v_dry := v_dry || v_row.rate_class::text;
-                            v_dry_again := v_again;
-                            v_token_secs := v_rate.window_ms / 1000.0 / v_rate."limit";
-                        end if;
-                    end if;
-                elsif exists (select 1 from tidemill.rate_classes r where r.project_id = v_queue.project_id and r.name = v_row.rate_class) then
-                    v_blocked := 'rate_class';
-                    v_again := v_now + interval '5 milliseconds';
-                end if;
-            end if;
-            if v_blocked is not null then
-                v_wants[v_row.i] := 0;
-                update tidemill.queue_lanes l
-                set is_ready = false, blocked_by = v_blocked, blocked_since = coalesce(l.blocked_since, v_now), look_at = v_again,
-                    type_key = case when v_at is not null then tidemill.type_key(v_queue.project_id, v_row.job_type) end
-                where l.queue_id = p_queue_id and l.lane = v_lanes[v_row.i] and l.priority = v_levels[v_row.i];
-            else
-                v_wants[v_row.i] := v_n;
-                if v_at is not null then
-                    v_free[v_at] := v_free[v_at] - v_n;
-                end if;
-            end if;
-        end loop;
-        for v_at in 1..cardinality(v_types) loop
-            if v_asking[v_at] > 0 and v_rules[v_at] = 'cancel_running' then
-                perform tidemill.stop_oldest(null, tidemill.type_key(v_queue.project_id, v_types[v_at]), v_asking[v_at], v_now);
-            end if;
-        end loop;
-
-        -- what waits at a gate that lets nobody in is set aside at once, so that thousands of such lanes do not stand in front of what may go; their
-        -- looks are spread over the time in which the class earns a token for each. At most 5,000 lanes in a claim: the next one goes on
-        if (v_shut <> '{}' or v_dry <> '{}') and v_swept < 5 then
-            v_swept := v_swept + 1;
-            v_places := array(  -- by place, because a join would read all lanes for each; nobody else moves them under the queue's lock
-                select r.ctid
-                from (select o.ctid, o.lane, o.job_type, o.rate_class from tidemill.queue_lanes o where o.queue_id = p_queue_id and o.is_ready limit 5000) r
-                where (r.job_type = any(v_shut) or r.rate_class = any(v_dry)) and not (r.lane = any(v_lanes))
-                limit 1000);
-            update tidemill.queue_lanes l
-            set is_ready = false, blocked_by = case when l.job_type = any(v_shut) then 'concurrency_key' else 'rate_class' end, blocked_since = v_now,
-                look_at = case when l.job_type = any(v_shut) then v_now + interval '2 minutes' * (0.5 + random())
-                               else v_dry_again + make_interval(secs => least(60, cardinality(v_places) * coalesce(v_token_secs, 0)) * random()) end,
-                type_key = case when l.job_type = any(v_shut) then tidemill.type_key(v_queue.project_id, l.job_type) end
-            where l.ctid = any(v_places);
-            update tidemill.queue_partitions p set is_ready = false
-            where p.ctid = any(array(
-                select i.ctid from (
-                    select o.ctid, o.partition_key from tidemill.queue_partitions o
-                    where o.queue_id = p_queue_id and o.is_ready
-                    order by o.virtual_finish, o.partition_key limit 1000) i
-                where i.partition_key <> ''
-                  and case when (select l.lane from tidemill.queue_lanes l
-                                 where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
-                                 order by l.priority desc, l.due_at, l.lane limit 1) is null
-                           then not (i.partition_key = any(v_parts)) else false end));
+        -- standing limits of a job type and rate classes; the sweeps of a claim set 5,000 lanes aside at most: the next one goes on
+        if v_special then
+            select s.wants, v_swept + s.is_swept::integer into v_wants, v_swept
+            from tidemill.pass_special(v_queue.project_id, p_queue_id, v_types, v_most, v_rules, v_lanes, v_levels, v_stands, v_since, v_parts,
+                                       v_swept < 5, v_now, v_wants) s;
         end if;
 
         -- take
-        v_taken := 0;
-        for v_row in
+        return query
             with want as materialized (
-                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_since[i] as since, v_wants[i] as n
+                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_since[i] as since, v_wants[i] as n, case when v_wants[i] = 1 then v_spots[i] end as spot
                 from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0
             ), positions as materialized (
                 select array_agg(w.lane order by w.lane, w.i) as lanes, array_agg(w.i order by w.lane, w.i) as of from want w
@@ -928,7 +788,11 @@ begin
                           and (w.lane <> 0 or ((p_job_types is null and cardinality(v_types) = 0) or exists (
                               select 1 from tidemill.jobs j where j.id = c.job_id
                                 and (p_job_types is null or j.job_type = any(p_job_types)) and not (j.job_type = any(v_types)))))
-                        order by c.run_at, c.job_id limit w.n for update skip locked) d))
+                        order by c.run_at, c.job_id limit w.n for update skip locked) d where w.spot is null) || array(
+                    select d.ctid from want w cross join lateral (
+                        select c.ctid from tidemill.job_queue_entries c
+                        where c.ctid = w.spot and c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at >= w.since and c.run_at <= v_now
+                        limit 1 for update skip locked) d where w.spot is not null))
                 returning e.lane, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
             ), aside as materialized (
                 -- of what was taken, the quarantined: not leased
@@ -948,7 +812,7 @@ begin
                 from taken t
                 cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
                 -- which of the lanes it is: the same lane at another priority has the same gates
-                cross join lateral (select p.of[width_bucket(t.lane, p.lanes)] as i from positions p) l
+                cross join lateral (select p.of[width_bucket(t.lane, p.lanes)] as i from positions p offset 0) l
                 where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
                 returning job_id, lease_token, attempt, fence, priority, run_at, lease_expires_at, partition_key, weight
             ), begun as (
@@ -969,51 +833,14 @@ begin
                     cross join lateral (
                         select i.ctid from tidemill.queue_partitions i where i.queue_id = p_queue_id and i.partition_key = k.key limit 1) o))
             )
-            select l.* from leased l order by l.priority desc, l.run_at, l.job_id
-        loop
-            v_taken := v_taken + 1;
-            job_id := v_row.job_id; lease_token := v_row.lease_token; attempt := v_row.attempt; fence := v_row.fence;
-            priority := v_row.priority; run_at := v_row.run_at; lease_expires_at := v_row.lease_expires_at;
-            return next;
-        end loop;
+            select l.job_id, l.lease_token, l.attempt::integer, l.fence::bigint, l.priority, l.run_at, l.lease_expires_at
+            from leased l order by l.priority desc, l.run_at, l.job_id;
+        get diagnostics v_taken = row_count;
         v_room := v_room - v_taken;
 
-        -- What the lanes look like after that (an entry that is committed later brings its own news). Those that the round has filled to their limit
-        -- wait for one of these leases to end. Looked up key by key and changed by place, because a join may read all lanes for each of them.
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
-        select array_agg(x.place) filter (where x.due_at is null),
-               array_agg(x.place order by x.place) filter (where x.due_at is not null),
-               array_agg(x.due_at order by x.place) filter (where x.due_at is not null),
-               array_agg(x.is_full order by x.place) filter (where x.due_at is not null)
-        into v_bare, v_places, v_dues, v_fulls
-        from (select v_stands[i] as place,
-                     (select e.run_at from tidemill.job_queue_entries e
-                      where e.queue_id = p_queue_id and e.lane = v_lanes[i] and e.priority = v_levels[i] and e.run_at >= v_since[i]
-                      order by e.run_at limit 1) as due_at,
-                     v_is_all and v_limited and v_keys[i] is not null and v_lefts[i] = v_wants[i] as is_full
-              from generate_subscripts(v_lanes, 1) as i
-              where v_wants[i] > 0 and v_lanes[i] <> 0
-              offset 0) x;  -- offset 0: what is looked up is looked up once
-        update tidemill.queue_lanes l
-        set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
-            select h.run_at, h.run_at <= v_now and not h.is_full,
-                   case when h.is_full then greatest(h.run_at, v_now + interval '5 seconds' * (0.8 + 0.4 * random())) else h.run_at end,
-                   case when h.is_full then 'concurrency_key' end, case when h.is_full then v_now end
-            from (select v_dues[width_bucket(l.ctid, v_places)] as run_at, v_fulls[width_bucket(l.ctid, v_places)] as is_full offset 0) h)
-        where l.ctid = any(v_places);
-        delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
-        if v_bare is not null then  -- partitions that have lost their last lane leave the circle now: there may be no next claim at this queue
-            update tidemill.queue_partitions p set is_ready = false
-            where p.ctid = any(array(
-                select o.ctid from (select distinct n.key from unnest(v_parts) as n (key)) k
-                cross join lateral (
-                    select i.ctid from tidemill.queue_partitions i
-                    where i.queue_id = p_queue_id and i.partition_key = k.key and i.is_ready limit 1) o
-                where k.key <> ''
-                  and (select l.lane from tidemill.queue_lanes l
-                       where l.queue_id = p_queue_id and l.partition_key = k.key and l.is_ready
-                       order by l.priority desc, l.due_at, l.lane limit 1) is null));
-        end if;
+        perform tidemill.leave_lanes(p_queue_id, v_lanes, v_levels, v_stands, v_since, v_parts, v_wants, case when v_is_all and v_limited then v_lefts end,
+                                     v_naps, v_now);
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
@@ -1113,7 +940,11 @@ CREATE TABLE tidemill.lane_news (
     limit_key bigint,
     lane bigint,
     priority smallint,
-    limit_keys bigint[]
+    limit_keys bigint[],
+    job_ids uuid[],
+    run_ats timestamp with time zone[],
+    lanes bigint[],
+    priorities smallint[]
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
@@ -1405,10 +1236,14 @@ begin
             select b.queue_id, b.lane, b.priority, b.run_at, b.id, b.traits, nullif(b.weight, 1)
             from born b where b.phase = 'moving'
         ), news as (
-            insert into tidemill.lane_news (queue_id, job_id, run_at)
-            select distinct on (b.queue_id, b.lane, b.priority) b.queue_id, b.id, b.run_at
-            from born b where b.lane <> 0 and b.phase = 'moving'
-            order by b.queue_id, b.lane, b.priority, b.run_at
+            -- fifty lanes in a row: more would be stored apart
+            insert into tidemill.lane_news (queue_id, run_at, job_ids, run_ats, lanes, priorities)
+            select n.queue_id, min(n.run_at), array_agg(n.id), array_agg(n.run_at), array_agg(n.lane), array_agg(n.priority)
+            from (select f.*, (row_number() over (partition by f.queue_id) - 1) / 50 as part
+                  from (select distinct on (b.queue_id, b.lane, b.priority) b.queue_id, b.id, b.run_at, b.lane, b.priority
+                        from born b where b.lane <> 0 and b.phase = 'moving'
+                        order by b.queue_id, b.lane, b.priority, b.run_at) f) n
+            group by n.queue_id, n.part
         )
         select array_agg(b.id order by b.id), array_agg(case b.phase when 'cancelled' then 'cancelled' when 'waiting' then 'pending'
                    when 'moving' then case when b.run_at > v_now then 'scheduled' else 'queued' end end::tidemill.job_status order by b.id),
@@ -1635,13 +1470,21 @@ begin
         delete from tidemill.lane_news n
         where n.id = any(array(
             select h.id
-            from (select m.id, sum(coalesce(cardinality(m.limit_keys), 0)) over (order by m.id) as upto
-                  from (select i.id, i.limit_keys from tidemill.lane_news i where i.queue_id = p_queue_id
+            from (select m.id, sum(coalesce(cardinality(m.limit_keys), cardinality(m.lanes), 0)) over (order by m.id) as upto
+                  from (select i.id, i.limit_keys, i.lanes from tidemill.lane_news i where i.queue_id = p_queue_id
                         order by i.id limit 2000 for update skip locked) m) h
             where h.upto <= 2000))
-        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority
+        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.job_ids, n.run_ats, n.lanes, n.priorities
+    ), many as materialized (  -- each lane once, and only those that are not known to have something by then
+        select array_agg(m.job_id) as jobs, array_agg(m.run_at) as times
+        from (select distinct on (u.lane, u.priority) u.job_id, u.run_at, u.lane, u.priority
+              from read r cross join lateral unnest(r.job_ids, r.run_ats, r.lanes, r.priorities) as u (job_id, run_at, lane, priority)
+              order by u.lane, u.priority, u.run_at) m
+        where (select o.due_at <= m.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
+               where o.queue_id = p_queue_id and o.lane = m.lane and o.priority = m.priority limit 1) is not true
     )
-    select array_agg(r.job_id) filter (where r.job_id is not null), array_agg(r.run_at) filter (where r.job_id is not null),
+    select (select m.jobs from many m) || array_agg(r.job_id) filter (where r.job_id is not null),
+           (select m.times from many m) || array_agg(r.run_at) filter (where r.job_id is not null),
            (select array_agg(distinct u.key) from read o cross join lateral unnest(coalesce(o.limit_keys, array[o.limit_key])) as u (key)
             where num_nonnulls(o.limit_key, o.limit_keys) = 1),
            array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null)
@@ -1863,6 +1706,51 @@ CREATE FUNCTION tidemill.latency_bucket(ms double precision) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (LEAST((200)::double precision, floor((((4)::double precision * ln(GREATEST(ms, (1)::double precision))) / ln((2)::double precision)))))::smallint;
 
+CREATE FUNCTION tidemill.leave_lanes(p_queue_id uuid, p_lanes bigint[], p_levels smallint[], p_stands tid[], p_since timestamp with time zone[], p_parts text[], p_wants integer[], p_lefts integer[], p_naps boolean[], p_now timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_bare tid[];            -- lanes that have no entries left
+    v_places tid[];          -- the others, sorted: when their next job is due, and whether the round has filled their limit
+    v_dues timestamptz[];
+    v_fulls boolean[];
+begin
+    select array_agg(x.place) filter (where x.due_at is null),
+           array_agg(x.place order by x.place) filter (where x.due_at is not null),
+           array_agg(x.due_at order by x.place) filter (where x.due_at is not null),
+           array_agg(x.is_full order by x.place) filter (where x.due_at is not null)
+    into v_bare, v_places, v_dues, v_fulls
+    from (select p_stands[i] as place, f.is_full,
+                 (select e.run_at from tidemill.job_queue_entries e
+                  where e.queue_id = p_queue_id and e.lane = p_lanes[i] and e.priority = p_levels[i] and e.run_at >= p_since[i]
+                  order by e.run_at limit 1) as due_at
+          from generate_subscripts(p_lanes, 1) as i
+          cross join lateral (select coalesce(p_lefts[i] = p_wants[i], false) as is_full offset 0) f
+          where p_wants[i] > 0 and p_lanes[i] <> 0 and (f.is_full and p_wants[i] = 1 and p_naps[i] and random() < 0.9375) is not true
+          offset 0) x;  -- offset 0: what is looked up is looked up once
+    update tidemill.queue_lanes l
+    set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
+        select h.run_at, h.run_at <= p_now and not h.is_full,
+               case when h.is_full then greatest(h.run_at, p_now + interval '5 seconds' * (0.8 + 0.4 * random())) else h.run_at end,
+               case when h.is_full then 'concurrency_key' end, case when h.is_full then p_now end
+        from (select v_dues[width_bucket(l.ctid, v_places)] as run_at, v_fulls[width_bucket(l.ctid, v_places)] as is_full offset 0) h)
+    where l.ctid = any(v_places);
+    delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
+    if v_bare is not null then  -- partitions that have lost their last lane leave the circle now: there may be no next claim at this queue
+        update tidemill.queue_partitions p set is_ready = false
+        where p.ctid = any(array(
+            select o.ctid from (select distinct n.key from unnest(p_parts) as n (key)) k
+            cross join lateral (
+                select i.ctid from tidemill.queue_partitions i
+                where i.queue_id = p_queue_id and i.partition_key = k.key and i.is_ready limit 1) o
+            where k.key <> ''
+              and (select l.lane from tidemill.queue_lanes l
+                   where l.queue_id = p_queue_id and l.partition_key = k.key and l.is_ready
+                   order by l.priority desc, l.due_at, l.lane limit 1) is null));
+    end if;
+end $$;
+
 CREATE FUNCTION tidemill.limit_key(project_id uuid, job_type text, key text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended(concat_ws(''::text, (project_id)::text, job_type, COALESCE(('='::text || key), '-'::text)), (4711)::bigint);
@@ -2042,6 +1930,204 @@ begin
     return null;
 end
 $$;
+
+CREATE FUNCTION tidemill.offer_freed(p_queue_id uuid, p_freed bigint[], p_is_for_all boolean, p_types text[], p_now timestamp with time zone, OUT woken text[], OUT parts text[], OUT firsts integer[], OUT places tid[], OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT keys bigint[], OUT limits integer[], OUT spots tid[], OUT naps boolean[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_bare tid[];
+    v_places tid[];          -- what is written at once, sorted, and when each has something due
+    v_dues timestamptz[];
+begin
+    with freed as materialized (
+        select o.*
+        from unnest(p_freed) as k (key)
+        cross join lateral (
+            select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, e.due_at, e.spot, e.is_more and r.look_at > p_now + interval '1 second' as may_nap,
+                   e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
+                   as is_offer
+            from tidemill.queue_lanes r
+            cross join lateral (
+                select min(c.run_at) as due_at, (array_agg(c.ctid))[1] as spot, count(*) > 1 as is_more
+                from (select i.run_at, i.ctid from tidemill.job_queue_entries i
+                      where i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at >= r.due_at
+                      order by i.run_at, i.job_id limit 2) c) e
+            where r.limit_key = k.key and r.queue_id = p_queue_id and r.blocked_by = 'concurrency_key' limit 100) o
+    ), later as materialized (
+        select array_agg(f.place) filter (where f.due_at is null) as bare,
+               array_agg(f.place order by f.place) filter (where f.due_at is not null) as places,
+               array_agg(f.due_at order by f.place) filter (where f.due_at is not null) as dues,
+               array_agg(distinct f.partition_key) filter (where f.due_at <= p_now) as names
+        from freed f where f.is_offer is not true
+    ), offers as materialized (
+        select array_agg(f.partition_key order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as names,
+               array_agg(f.place order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as places,
+               array_agg(f.lane order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as lanes,
+               array_agg(f.priority order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as levels,
+               array_agg(f.due_at order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as dues,
+               array_agg(f.limit_key order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as keys,
+               array_agg(f.concurrency_limit order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as limits,
+               array_agg(f.spot order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as spots,
+               array_agg(f.may_nap order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as naps
+        from freed f where f.is_offer
+    ), names as materialized (
+        select array_agg(n.name order by n.first) as names, array_agg(n.first order by n.first) as firsts
+        from (select u.name, min(u.pos)::integer as first from offers o cross join lateral unnest(o.names) with ordinality as u (name, pos) group by u.name) n
+    )
+    select l.bare, l.places, l.dues, coalesce(l.names, '{}') || coalesce(n.names, '{}'), n.names, n.firsts || cardinality(o.names) + 1,
+           o.places, o.lanes, o.levels, o.dues, o.keys, o.limits, o.spots, o.naps
+    into v_bare, v_places, v_dues, woken, parts, firsts, places, lanes, levels, dues, keys, limits, spots, naps
+    from later l cross join offers o cross join names n;
+    update tidemill.queue_lanes l
+    set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
+        select h.due_at, h.due_at <= p_now, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
+    where l.ctid = any(v_places);
+    delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
+end $$;
+
+CREATE FUNCTION tidemill.pass_special(p_project_id uuid, p_queue_id uuid, p_types text[], p_most integer[], p_rules tidemill.saturation_rule[], p_lanes bigint[], p_levels smallint[], p_stands tid[], p_since timestamp with time zone[], p_parts text[], p_may_sweep boolean, p_now timestamp with time zone, INOUT wants integer[], OUT is_swept boolean) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_free integer[];        -- places left in this round; null: not counted yet; -1: another claim counts them
+    v_asking integer[];      -- jobs that found none
+    v_at integer;
+    v_first integer;
+    v_shut text[];           -- types and rate classes that let nobody in at all, found in this round
+    v_dry text[];
+    v_dry_again timestamptz; -- when the last of them has a token again, and in which time it earns one
+    v_token_secs double precision;
+    v_places tid[];
+    v_row record;
+    v_rate tidemill.rate_classes;
+    v_tokens double precision;
+    v_spent double precision;
+    v_blocked text;
+    v_again timestamptz;
+    v_n integer;
+    v_count integer;
+begin
+    is_swept := false;
+    v_free := array_fill(null::integer, array[cardinality(p_types)]);
+    v_asking := array_fill(0, array[cardinality(p_types)]);
+    v_shut := '{}';
+    v_dry := '{}';
+    for v_row in
+        select i, l.rate_class, l.job_type
+        from generate_subscripts(p_lanes, 1) as i
+        cross join lateral (
+            select o.rate_class, o.job_type from tidemill.queue_lanes o where o.ctid = p_stands[i] limit 1) l
+        where wants[i] > 0 and (l.rate_class is not null or l.job_type = any(p_types))
+        order by i
+    loop
+        v_blocked := null;
+        v_n := wants[v_row.i];
+        v_at := array_position(p_types, v_row.job_type);
+        if v_at is not null then
+            if v_free[v_at] is null then
+                if pg_try_advisory_xact_lock(tidemill.type_key(p_project_id, v_row.job_type)) then
+                    v_free[v_at] := p_most[v_at] - (
+                        select count(*) from (select 1 from tidemill.job_leases l
+                                              where l.type_key = tidemill.type_key(p_project_id, v_row.job_type) limit p_most[v_at]) x)::integer;
+                else
+                    v_free[v_at] := -1;
+                end if;
+            end if;
+            if v_free[v_at] <= 0 then
+                v_blocked := 'concurrency_key';
+                v_again := p_now + case when v_free[v_at] < 0 then interval '5 milliseconds' else interval '20 seconds' * (0.8 + 0.4 * random()) end;
+                if v_free[v_at] = 0 then
+                    v_asking[v_at] := v_asking[v_at] + v_n;
+                    v_shut := v_shut || v_row.job_type::text;
+                end if;
+            end if;
+            v_n := least(v_n, v_free[v_at]);
+        end if;
+        if v_blocked is null and v_row.rate_class is not null then
+            select r.* into v_rate from tidemill.rate_classes r
+            where r.project_id = p_project_id and r.name = v_row.rate_class for no key update skip locked;
+            if found then
+                v_tokens := tidemill.tokens_now(v_rate, p_now);
+                select count(*) filter (where x.fits), coalesce(sum(x.cost) filter (where x.fits), 0), min(x.cost) filter (where x.upto = x.cost)
+                into v_count, v_spent, v_first
+                -- a job dearer than the bucket passes when the bucket is full
+                from (select h.cost, h.upto, h.upto <= v_tokens + 1e-9 or (h.upto = h.cost and v_tokens >= v_rate.burst) as fits
+                      from (select e.cost, sum(e.cost) over (order by e.run_at, e.job_id) as upto
+                            from (select coalesce(c.weight, 1) as cost, c.run_at, c.job_id from tidemill.job_queue_entries c
+                                  where c.queue_id = p_queue_id and c.lane = p_lanes[v_row.i] and c.priority = p_levels[v_row.i]
+                                    and c.run_at >= p_since[v_row.i] and c.run_at <= p_now
+                                  order by c.run_at, c.job_id limit v_n) e) h) x;
+                if v_count > 0 then
+                    v_n := least(v_n, v_count);
+                    -- never back in time: two claims that began in the other order would both count the time between
+                    update tidemill.rate_classes r set tokens = v_tokens - v_spent, refilled_at = greatest(r.refilled_at, p_now)
+                    where r.project_id = p_project_id and r.name = v_row.rate_class;
+                elsif v_first is not null then  -- else nothing of the lane is due any more, which the take finds
+                    v_blocked := 'rate_class';
+                    v_again := case when v_rate.is_paused then p_now + interval '1 minute'
+                        else greatest(p_now, v_rate.closed_until, v_rate.refilled_at) + make_interval(secs => greatest(0.001,
+                            (least(v_rate.burst::double precision, v_first) - case when v_rate.closed_until > p_now then v_rate.tokens else v_tokens end)
+                            * v_rate.window_ms / v_rate."limit" / 1000.0)) end;
+                    if v_tokens < 1 then
+                        v_dry := v_dry || v_row.rate_class::text;
+                        v_dry_again := v_again;
+                        v_token_secs := v_rate.window_ms / 1000.0 / v_rate."limit";
+                    end if;
+                end if;
+            elsif exists (select 1 from tidemill.rate_classes r where r.project_id = p_project_id and r.name = v_row.rate_class) then
+                v_blocked := 'rate_class';
+                v_again := p_now + interval '5 milliseconds';
+            end if;
+        end if;
+        if v_blocked is not null then
+            wants[v_row.i] := 0;
+            update tidemill.queue_lanes l
+            set is_ready = false, blocked_by = v_blocked, blocked_since = coalesce(l.blocked_since, p_now), look_at = v_again,
+                type_key = case when v_at is not null then tidemill.type_key(p_project_id, v_row.job_type) end
+            where l.queue_id = p_queue_id and l.lane = p_lanes[v_row.i] and l.priority = p_levels[v_row.i];
+        else
+            wants[v_row.i] := v_n;
+            if v_at is not null then
+                v_free[v_at] := v_free[v_at] - v_n;
+            end if;
+        end if;
+    end loop;
+    for v_at in 1..cardinality(p_types) loop
+        if v_asking[v_at] > 0 and p_rules[v_at] = 'cancel_running' then
+            perform tidemill.stop_oldest(null, tidemill.type_key(p_project_id, p_types[v_at]), v_asking[v_at], p_now);
+        end if;
+    end loop;
+
+    -- what waits at a gate that lets nobody in is set aside at once, so that thousands of such lanes do not stand in front of what may go; their
+    -- looks are spread over the time in which the class earns a token for each. At most 5,000 lanes in a claim: the next one goes on
+    if (v_shut <> '{}' or v_dry <> '{}') and p_may_sweep then
+        is_swept := true;
+        v_places := array(  -- by place, because a join would read all lanes for each; nobody else moves them under the queue's lock
+            select r.ctid
+            from (select o.ctid, o.lane, o.job_type, o.rate_class from tidemill.queue_lanes o where o.queue_id = p_queue_id and o.is_ready limit 5000) r
+            where (r.job_type = any(v_shut) or r.rate_class = any(v_dry)) and not (r.lane = any(p_lanes))
+            limit 1000);
+        update tidemill.queue_lanes l
+        set is_ready = false, blocked_by = case when l.job_type = any(v_shut) then 'concurrency_key' else 'rate_class' end, blocked_since = p_now,
+            look_at = case when l.job_type = any(v_shut) then p_now + interval '2 minutes' * (0.5 + random())
+                           else v_dry_again + make_interval(secs => least(60, cardinality(v_places) * coalesce(v_token_secs, 0)) * random()) end,
+            type_key = case when l.job_type = any(v_shut) then tidemill.type_key(p_project_id, l.job_type) end
+        where l.ctid = any(v_places);
+        update tidemill.queue_partitions p set is_ready = false
+        where p.ctid = any(array(
+            select i.ctid from (
+                select o.ctid, o.partition_key from tidemill.queue_partitions o
+                where o.queue_id = p_queue_id and o.is_ready
+                order by o.virtual_finish, o.partition_key limit 1000) i
+            where i.partition_key <> ''
+              and case when (select l.lane from tidemill.queue_lanes l
+                             where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
+                             order by l.priority desc, l.due_at, l.lane limit 1) is null
+                       then not (i.partition_key = any(p_parts)) else false end));
+    end if;
+end $$;
 
 CREATE FUNCTION tidemill.plain_fields() RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -3560,7 +3646,7 @@ ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
 ALTER TABLE tidemill.lane_news
-    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, limit_keys, lane) = 1) AND ((run_at IS NULL) = (num_nonnulls(limit_key, limit_keys) = 1)) AND ((lane IS NULL) = (priority IS NULL)))) NOT VALID;
+    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, limit_keys, lane, lanes) = 1) AND ((run_at IS NULL) = (num_nonnulls(limit_key, limit_keys) = 1)) AND ((lane IS NULL) = (priority IS NULL)) AND (num_nonnulls(job_ids, run_ats, lanes, priorities) = ANY (ARRAY[0, 4])))) NOT VALID;
 
 ALTER TABLE ONLY tidemill.lane_news
     ADD CONSTRAINT lane_news_pkey PRIMARY KEY (id);
