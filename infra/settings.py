@@ -52,6 +52,9 @@ class Stage:
     log_days: int = 30
 
     tick: bool = True
+    """False: no clock of ours. Schedules, lost leases, webhooks and the metrics then wait for whoever posts to /v1/tick."""
+    ticks_posted: bool = False
+    """With tick=false: somebody posts to /v1/tick, each minute while there is work. What those passes publish starts and stops workers."""
     tick_budget_ms: int = 0
     """0 = one pass a minute; up to 50,000 = passes while there is a backlog."""
 
@@ -190,6 +193,16 @@ def _check_combinations(s: Stage) -> None:
             s.is_aurora and s.aurora_min_acu == 0 and s.tick,
             "aurora_min_acu=0 never pauses while the tick runs each minute: set it to 0.5, or tick=false",
         ),
+        (
+            s.is_aurora and s.aurora_min_acu == 0 and s.worker_min > 0,
+            f"aurora_min_acu=0 never pauses while a worker is connected: set it to 0.5, or worker_min=0 (it is {s.worker_min})",
+        ),
+        (
+            not (s.tick or s.ticks_posted) and s.worker_min == 0,
+            "tick=false with worker_min=0: no pass tells how many jobs wait, so no worker would ever start: set worker_min=1, or tick=true;"
+            " or say ticks_posted=true and post to /v1/tick each minute while there is work",
+        ),
+        (s.tick and s.ticks_posted, "ticks_posted=true is for a stage without a clock: set tick=false, or leave it out"),
         (
             s.is_aurora and s.aurora_min_acu > s.aurora_max_acu,
             f"aurora_min_acu={s.aurora_min_acu} is above aurora_max_acu={s.aurora_max_acu}: raise the latter",

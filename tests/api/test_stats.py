@@ -261,10 +261,12 @@ def test_metrics_are_prometheus_text_with_what_the_statistics_say(gateway: Gatew
 
 
 def test_tick_prints_its_figures_as_metrics_of_the_stage(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    """The backlog among them: where nobody but callers ticks, it is what starts workers."""
+    gateway.post("/v1/jobs", {"job_type": "t"})
     phases = {phase["name"]: phase for phase in gateway.post("/v1/tick").json["phases"]}
     assert phases["publish"]["counts"] == {"published": 1}
     figures, about = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line)
-    assert (figures["Stage"], figures["QueuedJobs"]) == ("test", 0)
+    assert (figures["Stage"], figures["QueuedJobs"], figures["Backlog"]) == ("test", 1, 1)
     assert about["TickErrors"] == 0
     gateway.post("/v1/tick")
     assert "_aws" not in capsys.readouterr().out

@@ -33,6 +33,16 @@ def stage(**given: str) -> settings.Stage:
         ({"app": "jobs"}, "app=jobs must be module:attribute"),
         ({"log_days": "31"}, "log_days=31 is not kept by CloudWatch: take one of 1, 3"),
         ({"database": "aurora", "aurora_min_acu": "0"}, "aurora_min_acu=0 never pauses while the tick runs each minute: set it to 0.5"),
+        (
+            {"database": "aurora", "aurora_min_acu": "0", "tick": "false", "worker_min": "1"},
+            "aurora_min_acu=0 never pauses while a worker is connected: set it to 0.5, or worker_min=0",
+        ),
+        (
+            {"tick": "false", "worker_min": "0"},
+            "tick=false with worker_min=0: no pass tells how many jobs wait, so no worker would ever start: set worker_min=1, or tick=true;"
+            " or say ticks_posted=true and post to /v1/tick",
+        ),
+        ({"ticks_posted": "true"}, "ticks_posted=true is for a stage without a clock: set tick=false"),
         ({"worker_spot_percent": "50", "protection_hours": "49"}, "keep to 48, or set worker_spot_percent=0"),
         ({"protection_hours": "49"}, "is more than the 48 that ECS takes"),
         ({"worker_min": "3"}, "worker_min=3 is above worker_max=2"),
@@ -46,6 +56,17 @@ def test_bad_input_is_told_in_one_line(given: dict[str, str], told: str) -> None
         stage(**given)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_stage_without_a_clock_has_a_worker_or_says_who_ticks() -> None:
+    assert stage(tick="false", worker_min="1").worker_min == 1
+    assert stage(tick="false", ticks_posted="true").worker_min == 0
+
+
+def test_an_aurora_that_may_pause_can_be_had() -> None:
+    """Each refusal's way out leads on to a stage that is made."""
+    made = stage(database="aurora", aurora_min_acu="0", tick="false", worker_min="0", ticks_posted="true")
+    assert made.aurora_min_acu == 0
 
 
 def test_a_cdk_json_without_stages_is_told() -> None:
