@@ -16,12 +16,12 @@ def use_own_node() -> None:
 
 use_own_node()
 
-import aws_cdk as cdk  # noqa: E402
+import aws_cdk as cdk  # noqa: E402 - after the Node is known
 
-from infra import budget, nag, web_acl  # noqa: E402
-from infra.service import Service  # noqa: E402
-from infra.settings import Stage, given, read  # noqa: E402
-from infra.stateful import Stateful  # noqa: E402
+from infra import budget, nag, web_acl  # noqa: E402 - after the Node is known
+from infra.service import Service  # noqa: E402 - after the Node is known
+from infra.settings import Stage, given, read  # noqa: E402 - after the Node is known
+from infra.stateful import Stateful  # noqa: E402 - after the Node is known
 
 
 def build(app: cdk.App, stage: Stage, region: str | None = None) -> list[cdk.Stack]:

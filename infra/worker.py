@@ -87,7 +87,7 @@ class Worker(Construct):
             ),
             logging=ecs.LogDrivers.aws_logs(stream_prefix="worker", log_group=log_group(self, "Log", stage, "worker")),
         )
-        container.add_mount_points(ecs.MountPoint(container_path="/tmp", source_volume="tmp", read_only=False))  # noqa: S108
+        container.add_mount_points(ecs.MountPoint(container_path="/tmp", source_volume="tmp", read_only=False))  # noqa: S108 - its mount
         spot = stage.worker_spot_percent
         shares = {"FARGATE": 100 - spot, "FARGATE_SPOT": spot}
         self.service = ecs.FargateService(

@@ -81,7 +81,7 @@ class Settings:
     database_auth: str = _setting(_one_of("password", "iam"), "password")
     """`iam`: a token signed with the role's credentials takes the place of the URL's password."""
 
-    database_ca_file: Path | None = _setting(_file, None)  # noqa: RUF009  (a dataclass field, as above)
+    database_ca_file: Path | None = _setting(_file, None)  # noqa: RUF009 - a dataclass field, as above
     """Certificates that the database's must lead to; given = TLS with `verify-full`."""
 
     url: str | None = _setting(_matching(r"https?://[^\s/]+\S*", "a URL https://host or http://host:port"), None)

@@ -145,7 +145,7 @@ def test_b027_an_authorizers_outage_that_the_gateway_remembers_does_not_outlast_
 def test_b027_a_statement_that_times_out_is_503(gateway: Gateway, log: io.StringIO) -> None:
     gateway.get("/v1/jobs")
     database = next(d for d in gateway.databases[1:] if d._conn is not None)
-    database._conn.execute("set statement_timeout = 50")  # type: ignore[union-attr]
+    database._conn.execute("set statement_timeout = 50")
     with psycopg.connect(gateway.dsn) as other:
         other.execute("lock table tidemill.jobs")
         reply = gateway.get("/v1/jobs")

@@ -120,7 +120,7 @@ def test_what_is_committed_late_is_told_late_and_what_was_rolled_back_never(gate
     with psycopg.connect(gateway.dsn) as late, psycopg.connect(gateway.dsn) as never:
         enqueue = "select job_id::text from tidemill.enqueue(%s, %s)"
         jobs = json.dumps([{"job_type": "t"}])
-        job_id = late.execute(enqueue, [gateway.project_id, jobs]).fetchone()[0]  # type: ignore[index]
+        job_id = late.execute(enqueue, [gateway.project_id, jobs]).fetchone()[0]
         never.execute(enqueue, [gateway.project_id, jobs])
         between = gateway.enqueue()
         for expected in ({between: "queued"}, {}, {}):

@@ -265,7 +265,7 @@ def test_b086_cancel_and_complete_at_the_same_instant_have_one_of_two_histories(
         def cancel(job_id: str = job_id, ready: threading.Barrier = ready, refused: list[BaseException] = refused) -> None:
             ready.wait(120)
             try:
-                operate.cancel(store, gateway.project_id, job_id, force=number % 2 == 0, roll=lambda: 0.5)  # noqa: B023
+                operate.cancel(store, gateway.project_id, job_id, force=number % 2 == 0, roll=lambda: 0.5)  # noqa: B023 - same turn
             except TidemillError as fault:
                 refused.append(fault)
 

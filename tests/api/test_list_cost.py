@@ -60,7 +60,7 @@ def filled(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Fil
 
 def cost(filled: Filled, name: str, params: dict[str, Any]) -> tuple[int, int]:
     """(rows, pages touched) of a statement."""
-    (plan,) = filled.conn.execute(b"explain (analyze, buffers, format json) " + sql(name), params).fetchone()[0]  # type: ignore[index]
+    (plan,) = filled.conn.execute(b"explain (analyze, buffers, format json) " + sql(name), params).fetchone()[0]
     return plan["Plan"]["Actual Rows"], plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
 
 
@@ -95,7 +95,7 @@ def test_a_walk_from_the_middle_costs_what_one_from_the_start_costs(filled: Fill
     middle = filled.conn.execute(
         "select id::text, run_at from tidemill.jobs where project_id = %s order by id offset 15000 limit 1", [filled.project_id]
     )
-    job_id, run_at = middle.fetchone()  # type: ignore[misc]
+    job_id, run_at = middle.fetchone()
     for name, key in (("created", None), ("waiting", run_at), ("ended", datetime.now(UTC))):
         place = Place(key, job_id)
         params = {

@@ -88,7 +88,7 @@ def declaring(**schedules: dict[str, object]) -> App:
         """Sends it."""
 
     for name, timing in schedules.items():
-        app.schedule(name, job_type="report.send", payload={"n": 1}, **timing)  # type: ignore[arg-type]
+        app.schedule(name, job_type="report.send", payload={"n": 1}, **timing)
     return app
 
 

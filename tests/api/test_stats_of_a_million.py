@@ -76,7 +76,7 @@ def test_no_statistic_reads_a_table_from_end_to_end(counted: Million, name: str)
     with psycopg.connect(counted.dsn, autocommit=True, prepare_threshold=None) as conn:
         queue_id = conn.execute("select id from tidemill.queues where name = 'queue-1'").fetchone()
         params = {"project_id": counted.project_id, "queue_id": queue_id and queue_id[0], **STATEMENTS[name]}
-        (answer,) = conn.execute(b"explain (analyze, buffers, format json) " + sql(f"stats/{name}"), params).fetchone()  # type: ignore[misc]
+        (answer,) = conn.execute(b"explain (analyze, buffers, format json) " + sql(f"stats/{name}"), params).fetchone()
     found = list(nodes(answer[0]["Plan"]))
     scanned = {n["Relation Name"] for n in found if n["Node Type"] == "Seq Scan" and n["Actual Loops"]}
     assert not scanned & BIG

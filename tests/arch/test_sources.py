@@ -80,6 +80,10 @@ def strings_of(path: Path) -> list[tuple[int, str]]:
     ]
 
 
+# A linter's or the type checker's word that does not count on this line, and what is behind it. In two halves for the same reason.
+MARK = re.compile("# (no" + r"qa|type: ?ig" + r"nore)\b(.*)")
+REASONED = re.compile(r"(: [A-Z0-9]+(, [A-Z0-9]+)* - |\[[a-z-]+(, [a-z-]+)*\]  # )\S.*")
+CODE = ("functions/", "infra/", "tests/")
 PACKAGE_FILES = [path for path in tracked(".py") if path.is_relative_to(ROOT / "functions")]
 SQL_FILES = [path for path in tracked(".sql") if path.is_relative_to(SQL)]
 OWN_SESSION = ("functions/runner/", "functions/tidemill/runner/", "functions/tidemill/local/")
@@ -87,6 +91,24 @@ OWN_SESSION = ("functions/runner/", "functions/tidemill/runner/", "functions/tid
 
 def test_modules_are_short() -> None:
     assert [named(path) for path in PACKAGE_FILES if len(text_of(path).splitlines()) >= LONGEST_MODULE] == []
+
+
+def test_every_mark_that_silences_a_linter_gives_its_reason() -> None:
+    marks = [
+        f"{named(path)}:{number}: {mark[0]}"
+        for path in tracked(".py")
+        if named(path).startswith(CODE)
+        for number, line in enumerate(text_of(path).splitlines(), 1)
+        if (mark := MARK.search(line)) and not REASONED.fullmatch(mark[2])
+    ]
+    assert marks == []
+
+
+@pytest.mark.parametrize(
+    ("behind", "has_one"), [(": S310", False), (": S310 - ours", True), ("[misc]", False), ("[misc]  # so", True), ("", False)]
+)
+def test_a_marks_reason_is_recognised(behind: str, has_one: bool) -> None:
+    assert bool(REASONED.fullmatch(behind)) is has_one
 
 
 def test_scripts_are_short_and_can_be_run() -> None:

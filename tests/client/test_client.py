@@ -254,7 +254,7 @@ def test_atomic_bulk_over_the_limit_is_refused_here() -> None:
     [
         ({"payload": float("inf")}, "payload: is no JSON value"),
         ({"payload": {1, 2}}, "payload: is no JSON value"),
-        ({"run_at": datetime(2027, 1, 1)}, "run_at: has no time zone"),  # noqa: DTZ001
+        ({"run_at": datetime(2027, 1, 1)}, "run_at: has no time zone"),  # noqa: DTZ001 - to be refused
     ],
 )
 def test_what_is_no_job_is_refused_here(fields: dict[str, Any], words: str) -> None:

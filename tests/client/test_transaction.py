@@ -168,7 +168,7 @@ def test_pipeline_and_strangers_are_refused(caller: psycopg.Connection, project:
     with caller.pipeline(), pytest.raises(TypeError, match="pipeline"):
         enqueue_in_transaction(caller, project, [JOB])
     with pytest.raises(TypeError, match="not str"):
-        enqueue_in_transaction("dsn", project, [JOB])  # type: ignore[arg-type]
+        enqueue_in_transaction("dsn", project, [JOB])
 
 
 def test_repeatable_read_caller_can_enqueue(caller: psycopg.Connection, project: str, claimable: Claimable) -> None:

@@ -139,12 +139,12 @@ def test_deregistering_goes_on_where_a_batch_lost_some_of_its_leases_to_their_ow
 
     def listed_and_one_acked(project_id: str, worker_id: str, limit: int) -> object:
         found = listed(project_id, worker_id, limit)
-        mill.store.leases_of = listed  # type: ignore[method-assign]
+        mill.store.leases_of = listed
         first = next(job for job in jobs if job.job_id == found[0].job_id)
         other = mill.another()
         other.complete(first, now=T0)
         return found
 
-    mill.store.leases_of = listed_and_one_acked  # type: ignore[method-assign, assignment]
+    mill.store.leases_of = listed_and_one_acked
     assert worker.deregister(mill.store, mill.project_id, mill.worker_id, roll=mill.roll, now=T0) == 599
     assert mill.count("job_leases") == 0

@@ -90,7 +90,7 @@ def off_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
     class Off(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        def now(cls, tz: Any = None) -> datetime:
             return datetime.fromtimestamp(real["time"]() + off, tz)
 
     for module in ("tidemill.store.claims", "tidemill.engine.operate", "tidemill.engine.claim", "tidemill.engine.enqueue"):

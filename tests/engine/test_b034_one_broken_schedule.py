@@ -89,7 +89,7 @@ def test_b034_a_broken_timing_fires_again_once_it_is_edited(mill: Mill) -> None:
 def test_b034_a_fault_of_ours_in_one_schedule_stops_no_other(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     real = module.job_of
 
-    def job_of(schedule, nominal_at, **how):  # type: ignore[no-untyped-def]
+    def job_of(schedule, nominal_at, **how):
         if schedule.name == "s25":
             raise RuntimeError("a bug")
         return real(schedule, nominal_at, **how)

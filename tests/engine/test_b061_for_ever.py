@@ -120,4 +120,4 @@ def test_b061_the_longest_snooze_and_delay_are_stored_and_longer_ones_refused(mi
             mill.conn.execute("select * from tidemill.enqueue(%s, %s)", [mill.project_id, json.dumps([{"job_type": "t", "delay_ms": bad}])])
         assert getattr(caught.value, "sqlstate", None) == "TM422"
         assert "delay_ms" in str(caught.value)
-        assert isinstance(translated(caught.value), TidemillError)  # type: ignore[arg-type]
+        assert isinstance(translated(caught.value), TidemillError)

@@ -110,7 +110,10 @@ def test_job_of_another_project_is_not_found(mill: Mill) -> None:
 def test_no_reason_means_that_the_next_claim_takes_it(mill: Mill, seed: int) -> None:
     """One waiting job, whatever runs already, in a random configuration."""
     chance = random.Random(seed)
-    maybe = lambda p: chance.random() < p  # noqa: E731
+
+    def maybe(p: float) -> bool:
+        return chance.random() < p
+
     mill.queue("q", is_paused=maybe(0.1), max_concurrency=chance.choice([None, None, 1, 3]))
     if maybe(0.9):
         alive(mill, "q")

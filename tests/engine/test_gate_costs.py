@@ -112,7 +112,7 @@ def _blocks(mill: Mill) -> int:
     queue = mill.conn.execute("select id from tidemill.queues where name = 'default'").fetchone()
     plan = mill.conn.execute(
         "explain (analyze, buffers, format json) select * from tidemill.claim_gated(%s, %s, 1, null, null, true, null)",
-        [queue[0], mill.worker_id],  # type: ignore[index]
+        [queue[0], mill.worker_id],
     ).fetchone()
     assert plan is not None
     return int(plan[0][0]["Plan"]["Shared Hit Blocks"])

@@ -104,7 +104,7 @@ def test_b047_ten_thousand_limited_jobs_in_front_cost_a_claim_nothing(mill: Mill
     assert types(mill.claim(20)) == ["free"] * 9
     plan = mill.conn.execute(
         "explain (analyze, buffers, format json) select * from tidemill.claim_gated(%s, %s, 10, null, null, true, null)",
-        [mill.conn.execute("select id from tidemill.queues").fetchone()[0], mill.worker_id],  # type: ignore[index]
+        [mill.conn.execute("select id from tidemill.queues").fetchone()[0], mill.worker_id],
     ).fetchone()
     assert plan is not None
     assert plan[0][0]["Plan"]["Shared Hit Blocks"] < 2_000

@@ -17,12 +17,12 @@ def databases(quiet_databases: Databases) -> Databases:
 
 def passed(mill: Mill, at: object) -> list[Figures]:
     told: list[Figures] = []
-    folding = Folding(mill.store, now=at)  # type: ignore[arg-type]
+    folding = Folding(mill.store, now=at)
     folding.mark()
     while folding.step().get("more"):
         pass
-    sample(mill.store, now=at)  # type: ignore[arg-type]
-    publish(mill.store, told.append, now=at)  # type: ignore[arg-type]
+    sample(mill.store, now=at)
+    publish(mill.store, told.append, now=at)
     return told
 
 

@@ -23,12 +23,12 @@ def types(jobs: list) -> Counter:
 
 
 def limit_type(mill: Mill, job_type: str, most: int, **more: object) -> None:
-    limits.put_limit(mill.store, mill.project_id, StandingLimit(f"of-{job_type}", most, job_type=job_type, **more))  # type: ignore[arg-type]
+    limits.put_limit(mill.store, mill.project_id, StandingLimit(f"of-{job_type}", most, job_type=job_type, **more))
     limits.relane_now(mill.store, mill.project_id)
 
 
 def limit_queue(mill: Mill, queue: str, most: int, **more: object) -> None:
-    limits.put_limit(mill.store, mill.project_id, StandingLimit(f"in-{queue}", most, queue=queue, **more))  # type: ignore[arg-type]
+    limits.put_limit(mill.store, mill.project_id, StandingLimit(f"in-{queue}", most, queue=queue, **more))
 
 
 def rate(mill: Mill, name: str, per_window: int, window_ms: int, burst: int, *, paused: bool | None = None, at: timedelta = 0 * S) -> None:

@@ -33,7 +33,7 @@ def hook(mill: Mill, *, project_id: str | None = None, events: tuple[str, ...] =
 
 
 def found_id(mill: Mill) -> str:
-    return str(mill.conn.execute("select gen_random_uuid()").fetchone()[0])  # type: ignore[index]
+    return str(mill.conn.execute("select gen_random_uuid()").fetchone()[0])
 
 
 def die(mill: Mill, message: str = "it broke", *, queue: str = "default", job_type: str = "t", **payload: Any) -> str:

@@ -155,7 +155,7 @@ class Tab:
             self.page = self.context.new_page()
             self.watch = Watch(self.page)
             sign_in(self.page, self.shown)
-        self.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        self.page.set_viewport_size(WIDE)
         self.page.emulate_media(color_scheme="light", reduced_motion="reduce")
         self.page.evaluate("localStorage.clear()")
         go(self.page, self.shown, "nowhere")
@@ -194,7 +194,7 @@ def page(tab: Tab, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 @contextlib.contextmanager
 def _context(browser: Browser) -> Iterator[BrowserContext]:
-    made = browser.new_context(viewport=WIDE, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce")  # type: ignore[arg-type]
+    made = browser.new_context(viewport=WIDE, permissions=["clipboard-read", "clipboard-write"], reduced_motion="reduce")
     made.set_default_timeout(60_000)
     made.on("request", _note_call)
     yield made

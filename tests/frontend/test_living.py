@@ -131,7 +131,7 @@ def test_names_as_long_as_they_may_be_and_in_either_direction_fit_a_phone(page: 
         "PUT", f"/v1/schedules/{long}", {"cron": "30 2 * * *", "timezone": "America/Argentina/ComodRivadavia", "job": {"job_type": long}}
     )
     shown.ask("PUT", f"/v1/rate-classes/{long}", {"limit": 1, "window_ms": 1_000})
-    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.set_viewport_size(NARROW)
     for place in (
         "", "jobs", f"jobs/{job}", f"jobs/{child}", "dead-letters", "queues", f"queues/{long}", f"queues/{long}?open=edit", "limits",
         f"limits?open=class&on={long}", "schedules", f"schedules/{long}", f"workers/{worker}",

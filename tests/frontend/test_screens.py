@@ -66,12 +66,12 @@ def faults(page: Page, rules: dict[str, Any] = RULES, within: str | None = None)
 def test_screen_shows_what_there_is_without_a_fault_in_both_themes(page: Page, shown: Showcase, name: str) -> None:
     SHOTS.mkdir(parents=True, exist_ok=True)
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme)
         go(page, shown, place_of(shown, name))
         expect(page.locator("main")).to_contain_text(SCREENS[name][1])
         page.screenshot(path=SHOTS / f"{name}-{theme}.png", full_page=True)
         assert faults(page, RULES if theme == "light" else IN_DARK) == []
-    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.set_viewport_size(NARROW)
     page.screenshot(path=SHOTS / f"{name}-360.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
 
@@ -110,15 +110,15 @@ def test_every_dialog_has_no_fault_in_either_theme_and_fits_a_phone(page: Page, 
         dialog = page.get_by_role("dialog")
         dialog.get_by_role("button").last.wait_for()
         for theme, rules in (("light", RULES), ("dark", IN_DARK)):
-            page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=theme)
             page.screenshot(path=SHOTS / f"dialog-{name}-{theme}.png")
             if theme == "light" or name in IN_DARK_TOO:
                 assert faults(page, rules, "dialog") == [], name
-        page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+        page.set_viewport_size(NARROW)
         page.screenshot(path=SHOTS / f"dialog-{name}-360.png")
         wide = dialog.evaluate("box => box.scrollWidth - box.clientWidth")
         assert wide <= 0, f"{name} is {wide} px too wide"
-        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        page.set_viewport_size(WIDE)
         if "open=" in page.url:
             page.go_back()
         else:

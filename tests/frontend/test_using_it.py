@@ -178,7 +178,7 @@ def test_wrong_password_says_no_more_than_that(context: BrowserContext, shown: S
 
 
 def test_menu_of_a_phone_opens_and_leads_on(page: Page, shown: Showcase) -> None:
-    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.set_viewport_size(NARROW)
     go(page, shown, "")
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Workers", exact=True).click()

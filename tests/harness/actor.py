@@ -68,7 +68,7 @@ def main(dsn: str, project_id: str, verb: str, count: int) -> None:
             hold()
             return found
 
-        Settles.settle = settled_and_held  # type: ignore[method-assign]
+        Settles.settle = settled_and_held
         reap(mill.store, limit=count, roll=mill.roll)
     elif verb == "claims":
         with mill.conn.transaction():

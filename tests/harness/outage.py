@@ -64,7 +64,7 @@ class Proxy:
                 except ConnectionError:
                     self.close_connection = True
 
-            do_GET = do_POST = do_PATCH = do_DELETE = _forward  # noqa: N815
+            do_GET = do_POST = do_PATCH = do_DELETE = _forward  # noqa: N815 - http.server's names
 
             def log_message(self, *_: Any) -> None:
                 pass

@@ -61,9 +61,9 @@ def working(mill: Mill, app: App, source: JobSource | None = None, **options: An
     lines = Lines()
     settings = {"concurrency": 4, "stop_window_secs": 5.0, "name": "inside", **options}
     worker = Worker(
-        app, source or PostgresSource(mill.dsn, mill.project_id), WorkerOptions(**settings), Log("debug", lines)  # type: ignore[arg-type]
+        app, source or PostgresSource(mill.dsn, mill.project_id), WorkerOptions(**settings), Log("debug", lines)
     )  # fmt: skip
-    worker.lines = lines  # type: ignore[attr-defined]
+    worker.lines = lines
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "functions")]
 
-from infra import app as infra_app  # noqa: E402
+from infra import app as infra_app  # noqa: E402 - the paths come first
 
 if __name__ == "__main__":
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]

@@ -102,7 +102,7 @@ class Invoker:
     def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803 - the SDK's names
         assert FunctionName == "migrator"
         try:
-            return {"Payload": io.BytesIO(json.dumps(migrate(json.loads(Payload), Context())).encode())}  # type: ignore[arg-type]
+            return {"Payload": io.BytesIO(json.dumps(migrate(json.loads(Payload), Context())).encode())}
         except Exception as error:  # noqa: BLE001 - as Lambda does
             said = {"errorType": type(error).__name__, "errorMessage": str(error)}
             return {"FunctionError": "Unhandled", "Payload": io.BytesIO(json.dumps(said).encode())}

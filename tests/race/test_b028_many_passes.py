@@ -130,7 +130,7 @@ def test_b028_edits_and_passes_at_once_leave_one_occurrence_per_instant(mill: Mi
                 mill.project_id,
                 "s",
                 lambda stored, n=n: replace(stored, is_paused=None, jitter_ms=n % 7),
-                now=BORN,  # type: ignore[misc]
+                now=BORN,
             )
         over.set()
 

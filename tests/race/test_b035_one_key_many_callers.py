@@ -54,7 +54,7 @@ def test_b035_every_answer_is_well_formed_and_at_most_one_job_is_live(mill: Mill
     try:
         answers: list[Enqueued] = []
         for _ in range(ROUNDS):
-            answers += in_parallel([lambda one=one: one.put(unique={"window": window}) for one in callers])  # type: ignore[misc]
+            answers += in_parallel([lambda one=one: one.put(unique={"window": window}) for one in callers])
     finally:
         over.set()
         for thread in threads:
@@ -70,7 +70,7 @@ def test_b035_every_answer_is_well_formed_and_at_most_one_job_is_live(mill: Mill
 
 def test_b035_an_idempotency_key_makes_one_job_for_ever(mill: Mill) -> None:
     callers = [mill.another() for _ in range(16)]
-    answers = [a for _ in range(scaled(3)) for a in in_parallel([lambda one=one: one.put(idempotency_key="once") for one in callers])]  # type: ignore[misc]
+    answers = [a for _ in range(scaled(3)) for a in in_parallel([lambda one=one: one.put(idempotency_key="once") for one in callers])]
     assert len({a.job_id for a in answers}) == 1
     assert [a.deduplicated for a in answers].count(False) == 1
     mill.complete(mill.claim_one())

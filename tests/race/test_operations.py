@@ -131,7 +131,7 @@ def test_a_job_that_somebody_holds_is_not_waited_for_and_has_its_turn_later(mill
         bulk.run(mill)
         assert time.monotonic() - began < allowed(5)
         half = bulk.seen(mill, found)
-        assert (half.status, half.affected, list(half.again)) == ("applying", 49, [str(held[0])])  # type: ignore[index]
+        assert (half.status, half.affected, list(half.again)) == ("applying", 49, [str(held[0])])
     bulk.run(mill)
     done = bulk.seen(mill, found)
     assert (done.status, done.affected, list(done.again)) == ("completed", 50, [])
@@ -186,7 +186,7 @@ def test_after_any_interleaving_of_passes_and_kills_each_member_was_moved_once(
             def moved(self: Operations, *args: object, how: str = how, **kwargs: object) -> None:
                 if how == "kill":
                     raise Killed
-                noted(self, *args, **kwargs)  # type: ignore[arg-type]
+                noted(self, *args, **kwargs)
                 if how == "kill late":
                     raise Killed
                 if how == "wait":

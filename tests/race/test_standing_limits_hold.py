@@ -71,7 +71,7 @@ def test_limit_that_comes_while_jobs_run_holds_from_that_instant_on(mill: Mill, 
             set_limit(helper, most, **target)
             before = 1_000
             for _ in range(50):
-                now = helper.conn.execute(running.encode()).fetchone()[0]  # type: ignore[index]
+                now = helper.conn.execute(running.encode()).fetchone()[0]
                 if now > max(most, before):
                     crowd.wrong.append((most, before, now))
                 before = now

@@ -100,7 +100,7 @@ def test_jobs_that_wait_for_a_place_keep_their_leases(mill: Mill) -> None:
         assert gate.wait(120)
 
     with working(mill, app, lease_ms=1_000, concurrency=1) as worker:
-        worker.watch._return_overdue = lambda: False  # type: ignore[method-assign]
+        worker.watch._return_overdue = lambda: False
         mill.enqueue_all([{"job_type": "noop"}] * 500)
         eventually(lambda: mill.count("job_executions") == 500)
         mill.enqueue_all([{}] * 20)
@@ -131,7 +131,7 @@ def test_a_stock_that_stands_still_is_given_back_for_others(mill: Mill) -> None:
         mill.enqueue_all([{"job_type": "noop"}] * 500)
         eventually(lambda: mill.count("job_executions") == 500)
         mill.enqueue_all([{}] * 20)
-        eventually(lambda: worker.lines.named("stock_released"))  # type: ignore[attr-defined]
+        eventually(lambda: worker.lines.named("stock_released"))
         taken = eventually(lambda: mill.claim(50))
         assert len(taken) >= 15
         assert {job.attempt for job in taken} == {1}
@@ -152,7 +152,7 @@ def test_commands_quiet_resume_and_terminate_are_obeyed(mill: Mill) -> None:
         workers.command(mill.store, mill.project_id, worker.worker_id, "resume")
         eventually(lambda: mill.state(job_id) == "completed")
         workers.command(mill.store, mill.project_id, worker.worker_id, "terminate")
-        eventually(lambda: worker.lines.named("stopped"))  # type: ignore[attr-defined]
+        eventually(lambda: worker.lines.named("stopped"))
     assert mill.count("workers") == 0
 
 

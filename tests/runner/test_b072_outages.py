@@ -189,7 +189,7 @@ def test_jobs_of_a_claim_whose_answer_was_lost_are_given_back_and_run_at_once(mi
     ids = [mill.new(max_attempts=1) for _ in range(3)]
     with working(mill, counting(runs), source) as worker:
         eventually(lambda: all(mill.state(job_id) == "completed" for job_id in ids))
-        assert worker.lines.named("strays_released")[0]["jobs"] == 3  # type: ignore[attr-defined]
+        assert worker.lines.named("strays_released")[0]["jobs"] == 3
     assert all([x["status"] for x in mill.executions(job_id)] == ["released", "completed"] for job_id in ids)
 
 
@@ -227,5 +227,5 @@ def test_a_read_only_server_is_left_for_another_one(mill: Mill) -> None:
             link.run(lambda store: store._conn.execute("set default_transaction_read_only = on"))
         job_id = mill.new()
         eventually(lambda: mill.state(job_id) == "completed")
-        assert worker.lines.named("claim_failed")[0]["code"] == "unavailable"  # type: ignore[attr-defined]
+        assert worker.lines.named("claim_failed")[0]["code"] == "unavailable"
     assert runs == {job_id: 1}

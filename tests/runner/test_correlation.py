@@ -93,7 +93,7 @@ def test_the_workers_own_lines_about_a_job_carry_its_trace(mill: Mill) -> None:
     with working(mill, app) as worker:
         job_id = mill.new(job_type="unheard.of", traceparent=PARENT)
         eventually(lambda: mill.state(job_id) == "dead_letter")
-        [line] = worker.lines.named("unknown_job_type")  # type: ignore[attr-defined]
+        [line] = worker.lines.named("unknown_job_type")
     assert (line["job_id"], line["queue"], line["attempt"], line["trace_id"]) == (job_id, "default", 1, TRACE)
 
 

@@ -39,7 +39,7 @@ class Elsewhere:
 def started(app: App, source: Elsewhere) -> list[dict[str, Any]]:
     """Registers a worker; what it logged."""
     said = io.StringIO()
-    worker = Worker(app, source, WorkerOptions(app_path="shop.jobs:app"), Log("info", said))  # type: ignore[arg-type]
+    worker = Worker(app, source, WorkerOptions(app_path="shop.jobs:app"), Log("info", said))
     worker._register()
     return [json.loads(line) for line in said.getvalue().splitlines()]
 

@@ -76,7 +76,7 @@ def test_an_idle_worker_asks_a_few_times_a_second_at_most(mill: Mill) -> None:
         eventually(lambda: mill.count("queue_sleepers"))
         claims: list[int] = []
         ask = worker.source.claim
-        worker.source.claim = lambda limit: claims.append(limit) or ask(limit)  # type: ignore[method-assign,func-returns-value]
+        worker.source.claim = lambda limit: claims.append(limit) or ask(limit)
         PAUSE.wait(2.0)
     assert 1 <= len(claims) <= 12
 

@@ -56,7 +56,7 @@ def test_the_late_result_of_a_thread_is_dropped_and_its_place_is_taken_until_it_
         gate.set()
         eventually(lambda: worker.slots.free == 1)
         assert ended.is_set()
-        assert worker.lines.named("late_result_dropped")  # type: ignore[attr-defined]
+        assert worker.lines.named("late_result_dropped")
     assert [x["status"] for x in mill.executions(job_id)] == ["failed"]
     assert mill.state(job_id) == "scheduled"
 

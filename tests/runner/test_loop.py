@@ -98,7 +98,7 @@ class Running:
         app.job("t")(handler)
         self.lines = Lines()
         settings = {"concurrency": 4, "stop_window_secs": 5.0, **options}
-        self.worker = Worker(app, source, WorkerOptions(**settings), Log("debug", self.lines))  # type: ignore[arg-type]
+        self.worker = Worker(app, source, WorkerOptions(**settings), Log("debug", self.lines))
         self.thread = threading.Thread(target=self.worker.run)
 
     def __enter__(self) -> Running:
@@ -243,7 +243,7 @@ def test_a_command_or_error_in_the_heart_does_not_stop_it() -> None:
             raise Unavailable("away")
         return HeartbeatAnswer()
 
-    source.heartbeat = beat  # type: ignore[method-assign]
+    source.heartbeat = beat
     with Running(source, lambda ctx, payload: None) as running:
         eventually(lambda: running.lines.named("heartbeats_resumed"))
     assert [line["code"] for line in running.lines.named("heartbeat_failed")] == ["RuntimeError", "unavailable"]
@@ -254,6 +254,6 @@ def test_a_registration_that_can_never_succeed_is_told_at_once() -> None:
         def register(self, registration: Registration) -> Registered:
             raise Unauthenticated("no such key")
 
-    worker = Worker(App(), Refusing(0), WorkerOptions(), Log("error", Lines()))  # type: ignore[arg-type]
+    worker = Worker(App(), Refusing(0), WorkerOptions(), Log("error", Lines()))
     with pytest.raises(TidemillError, match="no such key"):
         worker.run()

@@ -146,7 +146,7 @@ def test_an_unknown_job_type_is_dead_at_once_with_that_reason(mill: Mill) -> Non
     job = mill.view(job_id)
     assert (job["error_class"], job["attempt_count"]) == ("UnknownJobType", 1)
     assert "'never.heard'" in job["error_message"]
-    assert [line["job_type"] for line in worker.lines.named("unknown_job_type")] == ["never.heard"]  # type: ignore[attr-defined]
+    assert [line["job_type"] for line in worker.lines.named("unknown_job_type")] == ["never.heard"]
 
 
 def test_the_context_tells_what_is_known_of_the_attempt(mill: Mill) -> None:

@@ -92,7 +92,7 @@ def test_a_log_line_names_the_attempts_own_span(mill: Mill, spans: InMemorySpanE
     def talks(ctx: Context, payload: Any) -> None:
         record = logging.LogRecord("mine", 20, "", 0, "hello", (), None)
         JobFields().filter(record)
-        seen.append((record.trace_id, record.span_id))  # type: ignore[attr-defined]
+        seen.append((record.trace_id, record.span_id))
 
     with working(mill, app):
         mill.new(traceparent=PARENT)

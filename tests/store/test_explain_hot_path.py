@@ -246,4 +246,4 @@ def test_the_big_tables_are_those_that_grow(conn: Connection) -> None:
     row = conn.execute(
         "select array_agg(relname::text) from pg_stat_user_tables where schemaname = 'tidemill' and relname = any(%s)", [list(BIG)]
     )
-    assert sorted(row.fetchone()[0]) == sorted(BIG)  # type: ignore[index]
+    assert sorted(row.fetchone()[0]) == sorted(BIG)

@@ -85,7 +85,7 @@ def test_a_fenced_role_counts_the_rows_of_its_project_and_no_others(projects: tu
         for project in ("", ours.project_id, theirs.project_id):
             with fenced.transaction():
                 PostgresStore(fenced).fence(project)
-                seen[project] = fenced.execute(f"select count(*) from tidemill.{table}").fetchone()[0]  # type: ignore[index]
+                seen[project] = fenced.execute(f"select count(*) from tidemill.{table}").fetchone()[0]
         (every,) = ours.sql(f"select count(*) from tidemill.{table}")[0]
         if table not in ("api_keys", "audit_log"):
             assert seen[""] == 0, table

@@ -19,7 +19,7 @@ class Row(NamedTuple):
     skipping: list[datetime]
 
 
-def _row(id: str, expression: str, zone: str, after: str, fires: str = "", skipping: str = "") -> Row:  # noqa: A002
+def _row(id: str, expression: str, zone: str, after: str, fires: str = "", skipping: str = "") -> Row:
     return Row(id, expression, zone, _utc(after), [_utc(fire) for fire in fires.split()], [_utc(fire) for fire in skipping.split()])
 
 

@@ -86,7 +86,7 @@ def test_secrets_are_shown_neither_in_repr_nor_in_faults() -> None:
 
 def test_settings_do_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
-        Settings().stage = "other"  # type: ignore[misc]
+        Settings().stage = "other"
 
 
 def test_a_missing_database_url_is_named_where_it_is_needed() -> None:

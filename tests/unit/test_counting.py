@@ -70,9 +70,9 @@ def test_stretches_leave_no_gap_and_never_overlap(passes: list[tuple[int, int | 
                 assert step.since == progress.folded_until
                 assert step.since < step.until <= now
             else:
-                assert step.after.settled_until > progress.settled_until  # type: ignore[operator]
-            assert step.after.settled_until <= step.after.folded_until  # type: ignore[operator]
-            if step.after.settled_until > progress.settled_until:  # type: ignore[operator]
+                assert step.after.settled_until > progress.settled_until
+            assert step.after.settled_until <= step.after.folded_until
+            if step.after.settled_until > progress.settled_until:
                 assert safe is not None
-                assert step.after.settled_until <= safe  # type: ignore[operator]
+                assert step.after.settled_until <= safe
             progress = step.after

@@ -99,7 +99,7 @@ def test_moments_in_any_offset_are_understood_and_answers_are_utc() -> None:
 
 
 def test_naive_moments_are_refused() -> None:
-    cron, naive = parse("0 12 * * *", "UTC"), datetime(2027, 1, 1)  # noqa: DTZ001
+    cron, naive = parse("0 12 * * *", "UTC"), datetime(2027, 1, 1)  # noqa: DTZ001 - to be refused
     for ask in (cron.next_after, cron.previous_before, lambda when: cron.transitions(when, 1), lambda when: cron.upcoming(when, 1)):
         with pytest.raises(ValueError, match="aware"):
             ask(naive)

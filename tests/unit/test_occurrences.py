@@ -140,7 +140,7 @@ def test_an_absence_of_four_hundred_days_lists_no_more_than_a_hundred_minutes() 
 
     spec = Spec(job={}, cron="* * * * *", on_missed=OnMissed.RUN_ONCE)
     counted = Counted()
-    made = plan(spec, counted, next_run_at=BORN, now=BORN + timedelta(days=400), ahead=AHEAD)  # type: ignore[arg-type]
+    made = plan(spec, counted, next_run_at=BORN, now=BORN + timedelta(days=400), ahead=AHEAD)
     assert counted.given <= LISTED + 10
     assert made.skips[0].reason == f"missed: more than {LISTED - 1} from 2030-01-01T00:00:00Z on"
 

@@ -162,7 +162,7 @@ class HttpSource:
     def on_word(self, heed: Callable[[], None]) -> None:
         """Never calls: over HTTPS the next beat tells."""
 
-    def release_strays(self, held: Collection[str]) -> int:  # noqa: ARG002  (the port's signature)
+    def release_strays(self, held: Collection[str]) -> int:  # noqa: ARG002 - the port's signature
         """0: over HTTPS a lease is known by its token alone, and a lost answer's tokens are lost."""
         return 0
 

@@ -39,7 +39,7 @@ class Operation:
     id: str
     project_id: str
     action: str
-    stored_status: str
+    stored_status: Status
     filter: Mapping[str, Any]
     states: Sequence[str]
     estimate: int
@@ -76,7 +76,7 @@ class Operation:
         """Where it stands, its undo included."""
         if self.undone_at is not None:
             return "undone"
-        return "undoing" if self.undo_at is not None else self.stored_status  # type: ignore[return-value]
+        return "undoing" if self.undo_at is not None else self.stored_status
 
     @property
     def skipped(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Final, Literal, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import api_keys
@@ -24,19 +24,19 @@ OVERLAP_MS: Final = 3_600_000
 ScopeName = Literal["enqueue", "work", "read", "operate", "admin"]
 
 
+@with_config(CLOSED)
 class KeyIn(TypedDict, total=False):
     """What a key is for, what it may do, and until when."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     name: Required[Label]
     scopes: Required[Annotated[list[ScopeName], Field(min_length=1, max_length=5)]]
     expires_at: Instant | None
 
 
+@with_config(CLOSED)
 class RotateIn(TypedDict, total=False):
     """For how long the old key goes on beside the new one: 0 to 30 days."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     overlap_ms: Annotated[int, Field(ge=0, le=30 * 86_400_000)]
 
 
@@ -66,7 +66,7 @@ class KeysPage(TypedDict):
 
 
 @operation(body=KeyIn, answers={201: KeyMade})
-def create(call: Call, id: str) -> Answer:  # noqa: A002, ARG001 - the route's word; admission has compared it
+def create(call: Call, id: str) -> Answer:  # noqa: ARG001 - admission has compared it
     """Make an API key. Its text is in this answer and nowhere else: only a hash is stored."""
     project_id = call.project_id
     given = call.body
@@ -82,7 +82,7 @@ def create(call: Call, id: str) -> Answer:  # noqa: A002, ARG001 - the route's w
 
 
 @operation(query=Page, answers={200: KeysPage}, etag=True)
-def list_keys(call: Call, id: str) -> Answer:  # noqa: A002, ARG001
+def list_keys(call: Call, id: str) -> Answer:  # noqa: ARG001 - admission has compared it
     """List a project's API keys, expired and revoked ones too."""
     project_id = call.project_id
     return pages.plain(
@@ -95,7 +95,7 @@ def list_keys(call: Call, id: str) -> Answer:  # noqa: A002, ARG001
 
 
 @operation(answers={200: ApiKey})
-def revoke(call: Call, id: str) -> Answer:  # noqa: A002
+def revoke(call: Call, id: str) -> Answer:
     """Revoke an API key. It ends at once, save where a gateway remembers it for up to a minute. A repeat changes nothing."""
     key_id = path_id("API key", id)
 
@@ -112,7 +112,7 @@ def revoke(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=RotateIn, body_optional=True, answers={201: KeyMade})
-def rotate(call: Call, id: str) -> Answer:  # noqa: A002
+def rotate(call: Call, id: str) -> Answer:
     """Make a key with the name, scopes and expiry of a live one, which ends after `overlap_ms` (default: an hour)."""
     key_id, overlap_ms = path_id("API key", id), call.body.get("overlap_ms", OVERLAP_MS)
     key = api_keys.compose(call.stage, new_id(), secrets.token_urlsafe(api_keys.SECRET_BYTES))

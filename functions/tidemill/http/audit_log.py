@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.http import pages
@@ -40,10 +40,10 @@ class AuditQuery(Page):
     until: NotRequired[Instant]
 
 
+@with_config(CLOSED)
 class Note(TypedDict):
     """One change. `actor`: the key's name or the user's email, while there is one. No payload or secret is in `before` and `after`."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     id: str
     at: Instant
     actor_kind: Actor
@@ -79,7 +79,7 @@ def list_notes(call: Call) -> Answer:
 
 
 @operation(query=AuditQuery, answers={200: AuditPage}, etag=True)
-def list_notes_of(call: Call, id: str) -> Answer:  # noqa: A002, ARG001 - the route's word; admission has compared it
+def list_notes_of(call: Call, id: str) -> Answer:  # noqa: ARG001 - admission has compared it
     """List what happened to an organization, its members and its projects as such, newest first."""
     filters = {name: call.query.get(name) for name in FILTERS}
     org_id, size = call.principal.org_id, pages.size_of(call)

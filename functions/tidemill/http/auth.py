@@ -8,7 +8,7 @@ import ipaddress
 import secrets
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill import passwords
@@ -31,10 +31,10 @@ _REFUSED: Final = "the email or the password is wrong"
 _GONE: Final = "the session is over: log in again"
 
 
+@with_config(CLOSED)
 class LoginIn(TypedDict):
     """Who, and the proof."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     email: Annotated[str, Field(min_length=3, max_length=320)]
     password: Annotated[str, Field(min_length=1, max_length=PASSWORD_CHARS[1])]
 
@@ -96,7 +96,7 @@ def refresh(call: Call) -> Answer:
     renewed: engine.Renewed | None = call.database.run(work) if _cookie(call.request) else None
     if renewed is None:
         error = Unauthenticated(_GONE)
-        error.cookies = (_set_cookie(call.request, "", 0),)  # type: ignore[attr-defined]
+        error.cookies = (_set_cookie(call.request, "", 0),)  # type: ignore[attr-defined]  # dispatch puts it on the answer
         raise error
     return _granted(call, renewed.user, renewed.family_id, renewed.now, token)
 

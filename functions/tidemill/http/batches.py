@@ -64,14 +64,14 @@ def list_batches(call: Call) -> Answer:
 
 
 @operation(answers={200: Batch})
-def show(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def show(call: Call, id: str) -> Answer:
     """Show a batch's counters and callbacks. Its jobs: `GET /v1/jobs?batch_id=`."""
     batch_id = path_id("batch", id)
     return Answer(shown(call.database.run(lambda store: _found(store, call.project_id, batch_id))))
 
 
 @operation(body=MembersIn, checks_body=False, answers={200: BulkOut})
-def add(call: Call, id: str) -> Answer:  # noqa: A002
+def add(call: Call, id: str) -> Answer:
     """Add jobs to an open batch, all or nothing; 409 once it takes no more. Jobs may depend on each other by `ref`."""
     batch_id = path_id("batch", id)
     _, jobs = _with_jobs(MembersIn, call)
@@ -80,13 +80,13 @@ def add(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=NothingIn, body_optional=True, answers={200: Batch})
-def seal(call: Call, id: str) -> Answer:  # noqa: A002
+def seal(call: Call, id: str) -> Answer:
     """Say that no more jobs come. A batch whose jobs have all ended ends now. Sealing again changes nothing."""
     return _answered(call, id, lambda store, batch_id: engine.seal(store, call.project_id, batch_id))
 
 
 @operation(body=NothingIn, body_optional=True, answers={200: Batch})
-def cancel(call: Call, id: str) -> Answer:  # noqa: A002
+def cancel(call: Call, id: str) -> Answer:
     """Cancel what has not begun and ask what runs to stop; no callback is created. Large batches are finished by the scheduler."""
     batch_id = path_id("batch", id)
 
@@ -129,7 +129,7 @@ def shown(batch: StoredBatch) -> dict[str, Any]:
     }
 
 
-def _answered(call: Call, id: str, verb: Callable[[PostgresStore, str], object]) -> Answer:  # noqa: A002
+def _answered(call: Call, id: str, verb: Callable[[PostgresStore, str], object]) -> Answer:
     batch_id = path_id("batch", id)
 
     def work(store: PostgresStore) -> StoredBatch:

@@ -9,7 +9,7 @@ import time
 from datetime import datetime
 from typing import Annotated, Any, Final, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -33,10 +33,10 @@ RESERVE_MS: Final = 2_000
 """What a waiting call leaves of the function's time."""
 
 
+@with_config(CLOSED)
 class ChangesQuery(TypedDict):
     """`since`: the cursor of the last answer; without it the answer is only where to begin. `wait_ms`: how long to wait for a change."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     since: NotRequired[Cursor]
     wait_ms: NotRequired[Annotated[int, Whole, Field(ge=limits.WAIT_MS[0], le=limits.WAIT_MS[1])]]
 

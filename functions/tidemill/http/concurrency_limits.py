@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -20,10 +20,10 @@ from tidemill.http.queries import Page
 from tidemill.store.postgres import PostgresStore
 
 
+@with_config(CLOSED)
 class LimitIn(TypedDict, total=False):
     """Either `queue` or `job_type`. `cancel_running`: for each job that waits, the oldest of lowest priority is asked to stop."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     queue: Name | None
     job_type: Name | None
     max_concurrent: Required[Annotated[int, Field(ge=0, le=limits.CONCURRENCY[1])]]

@@ -38,7 +38,7 @@ def list_dead_letters(call: Call) -> Answer:
 
 
 @operation(body=ResolveIn, answers={200: Resolved})
-def resolve(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def resolve(call: Call, id: str) -> Answer:
     """Settle a dead letter. Retrying starts the job anew; discarding leaves it dead and out of the open ones."""
     job_id = path_id("job", id)
     action, note = call.body["action"], call.body.get("note")

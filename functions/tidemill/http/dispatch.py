@@ -90,9 +90,10 @@ class Dispatcher:
         endpoint = endpoint_of(route)
         marks: Operation = endpoint.operation
         database = Fenced(self._lazy, principal.project_id) if route.function == FENCED else self._lazy
-        call = Call(request, principal, database, self._sleep, ring=self._ring, sessions=self._sessions)  # type: ignore[arg-type]
+        # Lazy, Fenced and Auditing run transactions as a Database does, which is all that a Call asks of one.
+        call = Call(request, principal, database, self._sleep, ring=self._ring, sessions=self._sessions)  # type: ignore[arg-type]  # said above
         if route.is_audited(principal.scopes):
-            call.audit = call.database = Auditing(database, principal, request, route, parameters)  # type: ignore[assignment, arg-type]
+            call.audit = call.database = Auditing(database, principal, request, route, parameters)  # type: ignore[assignment, arg-type]  # said above
         if route.path.startswith("/v1/"):
             settings = self.settings
             call.stage, call.tick_budget_ms, call.trusted_proxies = settings.stage, settings.tick_budget_ms, settings.trusted_proxies
@@ -116,7 +117,7 @@ class Dispatcher:
             # A gateway keeps that answer for a minute, which must not prolong an outage: look again.
             authorizer = Authorizer(settings=self.settings, database=self.database, keys=self._sessions)
             request.authorizer = authorizer.caller({"headers": request.headers})
-        return admitted(request, route, parameters, self._lazy)  # type: ignore[arg-type]
+        return admitted(request, route, parameters, self._lazy)  # type: ignore[arg-type]  # it runs transactions as a Database does
 
     def _note(self, error: BaseException, request: Request) -> None:
         """Faults of ours go to the log by kind and place; never by text, which may hold what a caller sent."""
@@ -184,7 +185,7 @@ def _nothing_there(request: Request) -> TidemillError:
     methods = sorted(routes.at(request.path))
     if methods:
         error = MethodNotAllowed(f"{request.method[:20]} is not allowed here: use {', '.join(methods)}")
-        error.allow = ", ".join(methods)  # type: ignore[attr-defined]
+        error.allow = ", ".join(methods)  # type: ignore[attr-defined]  # `_problem` reads it
         return error
     error_404 = NotFound("route", "")
     error_404.detail = "no such route: GET /v1/openapi.json lists them"

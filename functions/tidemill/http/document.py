@@ -53,7 +53,7 @@ def build() -> dict[str, Any]:
         for place, (model, mode) in _models(marks).items():
             models[f"{route.method} {route.path} {place}"] = (model, mode)
     inputs = [(key, mode, adapter(model)) for key, (model, mode) in models.items()]
-    schemas, definitions = TypeAdapter.json_schemas(inputs, ref_template=REFS)  # type: ignore[arg-type]
+    schemas, definitions = TypeAdapter.json_schemas(inputs, ref_template=REFS)  # type: ignore[arg-type]  # the modes are the two words that `_models` writes
     by_key = {key: schema for (key, _), schema in schemas.items()}
     components = definitions.get("$defs", {})
     paths: dict[str, Any] = {}
@@ -113,16 +113,16 @@ def _operation(route: Route, marks: Operation, schemas: dict[Any, Any], componen
 
 
 def _answers(marks: Operation, key: str, schemas: dict[Any, Any]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for status, model in (marks.answers or {200: dict[str, Any]}).items():
         found[str(status)] = {"description": _reason(status)}
         if marks.text is not None:
-            found[str(status)]["content"] = {marks.text: {"schema": {"type": "string"}}}  # type: ignore[assignment]
+            found[str(status)]["content"] = {marks.text: {"schema": {"type": "string"}}}
         elif model is not None:
             schema = schemas.get(f"{key} {status}", {"type": "object"})
-            found[str(status)]["content"] = {"application/json": {"schema": schema}}  # type: ignore[assignment]
+            found[str(status)]["content"] = {"application/json": {"schema": schema}}
     if marks.etag:
-        found["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}  # type: ignore[assignment]
+        found["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
         found["304"] = {"description": "What If-None-Match names still holds"}
     return found
 

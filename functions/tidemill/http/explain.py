@@ -53,7 +53,7 @@ class ExplainAnswer(TypedDict):
 
 
 @operation(answers={200: ExplainAnswer})
-def explain(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def explain(call: Call, id: str) -> Answer:
     """Explain why a job does not run, from what the claim itself reads. `position` counts jobs in front of it in its lane, up to 1,000."""
     job_id = path_id("job", id)
     found = call.database.run(lambda store: engine.explain(store, call.project_id, job_id))

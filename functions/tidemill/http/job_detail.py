@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -49,10 +49,10 @@ class ExecutionsPage(TypedDict):
     next_cursor: None
 
 
+@with_config(CLOSED)
 class LogsQuery(TypedDict):
     """`after`: the id of a line; `level`: at least so grave."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     limit: NotRequired[Limit]
     cursor: NotRequired[Cursor]
     after: NotRequired[Annotated[int, Whole, Field(ge=0, le=2**63 - 1)]]
@@ -121,14 +121,14 @@ def detail(store: PostgresStore, project_id: str, job_id: str) -> str:
 
 
 @operation(answers={200: JobDetail}, etag=True)
-def show(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def show(call: Call, id: str) -> Answer:
     """Show a job with payload, result, progress, checkpoint, output, lease and the actions that its state allows."""
     job_id = path_id("job", id)
     return Answer(call.database.run(lambda store: detail(store, call.project_id, job_id)))
 
 
 @operation(answers={200: ExecutionsPage}, etag=True)
-def executions(call: Call, id: str) -> Answer:  # noqa: A002
+def executions(call: Call, id: str) -> Answer:
     """List the attempts that have ended, the oldest first; the last 100 are kept."""
     job_id = path_id("job", id)
 
@@ -141,7 +141,7 @@ def executions(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(query=LogsQuery, answers={200: LogsPage}, etag=True)
-def logs(call: Call, id: str) -> Answer:  # noqa: A002
+def logs(call: Call, id: str) -> Answer:
     """List a job's log lines in the order they came."""
     job_id = path_id("job", id)
     after = call.query.get("after", 0)
@@ -161,7 +161,7 @@ def logs(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(answers={200: TimelinePage}, etag=True)
-def events(call: Call, id: str) -> Answer:  # noqa: A002
+def events(call: Call, id: str) -> Answer:
     """Tell a job's story, the oldest event first, from what is stored of it."""
     job_id = path_id("job", id)
 

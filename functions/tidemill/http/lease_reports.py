@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired, Required, TypeVar
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import keys, limits
@@ -28,69 +28,69 @@ from tidemill.store.postgres import PostgresStore
 T = TypeVar("T")
 
 
+@with_config(CLOSED)
 class TokenIn(TypedDict):
     """The lease."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     lease_token: Id
 
 
+@with_config(CLOSED)
 class ProgressIn(TypedDict, total=False):
     """How far the job is. A longer message is cut."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     lease_token: Required[Id]
     current: Required[BigInt]
     total: BigInt | None
     message: str | None
 
 
+@with_config(CLOSED)
 class CheckpointIn(TypedDict, total=False):
     """What the next attempt starts from."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     lease_token: Required[Id]
     data: Required[Any]
     cursor: Annotated[str, Field(max_length=1_000)] | None
 
 
+@with_config(CLOSED)
 class OutputIn(TypedDict):
     """A partial result."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     lease_token: Id
     data: Any
 
 
+@with_config(CLOSED)
 class LineIn(TypedDict):
     """A line of the log. A longer message is cut."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     ts: Instant
     level: Literal["debug", "info", "warning", "error"]
     message: str
 
 
+@with_config(CLOSED)
 class LinesIn(TypedDict):
     """At most 500 lines."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     lease_token: Id
     lines: Annotated[list[LineIn], Field(max_length=limits.LOG_LINES_PER_CALL)]
 
 
+@with_config(CLOSED)
 class ChildrenIn(TypedDict):
     """Jobs that stand or fall with the lease."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     lease_token: Id
     jobs: Annotated[list[JobIn], Field(max_length=limits.BULK_JOBS)]
 
 
+@with_config(CLOSED)
 class ParentsIn(TypedDict):
     """`after`: the last parent that the answer before gave."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     lease_token: Id
     after: NotRequired[Id | None]
     limit: NotRequired[Annotated[int, Field(ge=limits.PAGE_ROWS[0], le=limits.PAGE_ROWS[1])]]
@@ -123,14 +123,14 @@ class Stored(TypedDict):
 
 
 @operation(body=TokenIn, answers={200: Started}, cleans_text=True)
-def start(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def start(call: Call, id: str) -> Answer:
     """Begin a claimed job. A repeat answers when it began."""
     began = _under_lease(call, id, claim.start)
     return Answer({"started_at": text_of(began)})
 
 
 @operation(body=ProgressIn, answers={200: dict[str, Any]}, cleans_text=True)
-def progress(call: Call, id: str) -> Answer:  # noqa: A002
+def progress(call: Call, id: str) -> Answer:
     """Tell how far the job is."""
     given = call.body
     message = given.get("message")
@@ -140,7 +140,7 @@ def progress(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=CheckpointIn, answers={200: dict[str, Any]}, cleans_text=True)
-def checkpoint(call: Call, id: str) -> Answer:  # noqa: A002
+def checkpoint(call: Call, id: str) -> Answer:
     """Store what the next attempt starts from."""
     text = _limited("data", call.body["data"])
     _under_lease(call, id, lambda store, lease: report.checkpoint(store, lease, text, call.body.get("cursor")))
@@ -148,7 +148,7 @@ def checkpoint(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=OutputIn, answers={200: dict[str, Any]}, cleans_text=True)
-def output(call: Call, id: str) -> Answer:  # noqa: A002
+def output(call: Call, id: str) -> Answer:
     """Store a partial result; the last one stays."""
     text = _limited("data", call.body["data"])
     _under_lease(call, id, lambda store, lease: report.output(store, lease, text))
@@ -156,7 +156,7 @@ def output(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=LinesIn, answers={200: Stored}, cleans_text=True)
-def logs(call: Call, id: str) -> Answer:  # noqa: A002
+def logs(call: Call, id: str) -> Answer:
     """Store log lines in order."""
     most = limits.LOG_MESSAGE_CHARS
     lines = [LogLine(datetime.fromisoformat(line["ts"]), line["level"], line["message"][:most]) for line in call.body["lines"]]
@@ -164,7 +164,7 @@ def logs(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=ChildrenIn, checks_body=False, answers={200: BulkOut})
-def children(call: Call, id: str) -> Answer:  # noqa: A002
+def children(call: Call, id: str) -> Answer:
     """Create jobs that stand or fall with the lease: all of them, or none."""
     given = call.body if isinstance(call.body, dict) else {}
     shell = checked(ChildrenIn, {**given, "jobs": []} if isinstance(given.get("jobs"), list) else call.body)
@@ -176,7 +176,7 @@ def children(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=ParentsIn, answers={200: ParentsOut})
-def parents(call: Call, id: str) -> Answer:  # noqa: A002
+def parents(call: Call, id: str) -> Answer:
     """Read what the jobs that this one depended on (of a batch's callback: its members) returned.
 
     An answer holds at most 200, or 3 MB; an empty one is the end.
@@ -187,7 +187,7 @@ def parents(call: Call, id: str) -> Answer:  # noqa: A002
     return Answer(f'{{"items":[{",".join(items)}]}}')
 
 
-def _under_lease(call: Call, id: str, work: Callable[[PostgresStore, Lease], T]) -> T:  # noqa: A002
+def _under_lease(call: Call, id: str, work: Callable[[PostgresStore, Lease], T]) -> T:
     lease = Lease(path_id("job", id), call.body["lease_token"])
 
     def guarded(store: PostgresStore) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill import passwords
@@ -57,10 +57,10 @@ class Me(TypedDict):
     sees_payloads: bool
 
 
+@with_config(CLOSED)
 class PasswordIn(TypedDict):
     """The password there is, and the one there is to be: 12 to 200 characters."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     current_password: Annotated[str, Field(min_length=1, max_length=PASSWORD_CHARS[1])]
     new_password: Annotated[str, Field(min_length=PASSWORD_CHARS[0], max_length=PASSWORD_CHARS[1])]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Required
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from tidemill import passwords
@@ -26,20 +26,20 @@ from tidemill.store.postgres import PostgresStore
 Email = Annotated[str, StringConstraints(pattern=r"^[^\s@,;<>]{1,64}@[^\s@,;<>]{1,250}$")]
 
 
+@with_config(CLOSED)
 class UserIn(TypedDict, total=False):
     """Somebody to let in. Without a password a new user gets one that is in the answer, once."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     email: Required[Email]
     role: Required[Role]
     full_name: Annotated[str, Field(max_length=200)]
     password: Annotated[str, Field(min_length=PASSWORD_CHARS[0], max_length=PASSWORD_CHARS[1])]
 
 
+@with_config(CLOSED)
 class RoleIn(TypedDict):
     """What the member is to be."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     role: Role
 
 
@@ -68,7 +68,7 @@ class MembersPage(TypedDict):
 
 
 @operation(query=Page, answers={200: MembersPage}, etag=True)
-def list_users(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def list_users(call: Call, id: str) -> Answer:
     """List an organization's members with their roles."""
     org_id = path_id("organization", id)
     return pages.plain(
@@ -81,7 +81,7 @@ def list_users(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
 
 
 @operation(body=UserIn, answers={201: MemberMade})
-def add(call: Call, id: str) -> Answer:  # noqa: A002
+def add(call: Call, id: str) -> Answer:
     """Let somebody in, with a new account where there is none with this email. 409 if they are a member."""
     org_id, given = path_id("organization", id), call.body
     password = given.get("password") or secrets.token_urlsafe(12)
@@ -100,14 +100,14 @@ def add(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(answers={200: Member})
-def show(call: Call, id: str, user_id: str) -> Answer:  # noqa: A002
+def show(call: Call, id: str, user_id: str) -> Answer:
     """Show a member."""
     org_id, user_id = path_id("organization", id), path_id("member", user_id)
     return Answer(_shown(call.database.run(lambda store: _row(store, org_id, user_id))))
 
 
 @operation(body=RoleIn, answers={200: Member})
-def put(call: Call, id: str, user_id: str) -> Answer:  # noqa: A002
+def put(call: Call, id: str, user_id: str) -> Answer:
     """Give a member another role. It counts with the next request. 409 for the last owner."""
     org_id, user_id, role = path_id("organization", id), path_id("member", user_id), call.body["role"]
 
@@ -125,7 +125,7 @@ def put(call: Call, id: str, user_id: str) -> Answer:  # noqa: A002
 
 
 @operation(answers={204: None})
-def remove(call: Call, id: str, user_id: str) -> Answer:  # noqa: A002
+def remove(call: Call, id: str, user_id: str) -> Answer:
     """Take a member out, or leave. API keys that they made stay: those are the project's. 409 for the last owner."""
     org_id, user_id = path_id("organization", id), path_id("member", user_id)
     if user_id != call.principal.id and Scope.OWNER not in call.principal.scopes:

@@ -93,7 +93,7 @@ def operation(**marks: Any) -> Callable[[F], F]:
     """Marks an endpoint."""
 
     def mark(endpoint: F) -> F:
-        endpoint.operation = Operation(**marks)  # type: ignore[attr-defined]
+        endpoint.operation = Operation(**marks)  # type: ignore[attr-defined]  # a function takes any attribute
         return endpoint
 
     return mark

@@ -47,27 +47,27 @@ def list_operations(call: Call) -> Answer:
 
 
 @operation(answers={200: Operation})
-def show(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def show(call: Call, id: str) -> Answer:
     """Show a bulk operation: its plan, and how far it is."""
     operation_id = path_id("operation", id)
     return Answer(shown(call.database.run(lambda store: engine.seen(store, call.project_id, operation_id))))
 
 
 @operation(body=ApplyIn, body_optional=True, answers={202: Operation})
-def apply(call: Call, id: str) -> Answer:  # noqa: A002
+def apply(call: Call, id: str) -> Answer:
     """Hand a plan to the scheduler. 409 `plan_drifted` if the match has grown by more than 10 %. Applying again changes nothing."""
     drift = call.body.get("allow_drift", False)
     return _moved(call, id, lambda store, it: engine.apply(store, call.project_id, it, allow_drift=drift, by=caller(call)), 202)
 
 
 @operation(body=NothingIn, body_optional=True, answers={200: Operation})
-def abort(call: Call, id: str) -> Answer:  # noqa: A002
+def abort(call: Call, id: str) -> Answer:
     """End an operation between two of its batches; what it has done stays done."""
     return _moved(call, id, lambda store, it: engine.abort(store, call.project_id, it), 200)
 
 
 @operation(body=NothingIn, body_optional=True, answers={202: Operation})
-def undo(call: Call, id: str) -> Answer:  # noqa: A002
+def undo(call: Call, id: str) -> Answer:
     """Put the jobs of a cancel or a discard back where they were, as far as they are kept. Asking again changes nothing."""
     return _moved(call, id, lambda store, it: engine.undo(store, call.project_id, it, by=caller(call)), 202)
 
@@ -124,7 +124,7 @@ def shown(found: Stored) -> dict[str, Any]:
     }
 
 
-def _moved(call: Call, id: str, verb: Callable[[PostgresStore, str], Stored], status: int) -> Answer:  # noqa: A002
+def _moved(call: Call, id: str, verb: Callable[[PostgresStore, str], Stored], status: int) -> Answer:
     operation_id = path_id("operation", id)
 
     def work(store: PostgresStore) -> Stored:

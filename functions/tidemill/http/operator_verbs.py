@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, with_config
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -32,30 +32,29 @@ TOLD: Final = (
 """Of a job, for the audit log (which leaves the payload's value out)."""
 
 
+@with_config(CLOSED)
 class NothingIn(TypedDict):
     """No fields."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
 
-
+@with_config(CLOSED)
 class CancelIn(TypedDict, total=False):
     """`force` ends a running job's lease at once; without it its worker is asked to stop."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     force: bool
 
 
+@with_config(CLOSED)
 class RescheduleIn(TypedDict):
     """When the job is to be due; a time behind the clock means now."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     run_at: Instant
 
 
+@with_config(CLOSED)
 class EditFields(TypedDict, total=False):
     """What to change; what is left out stays."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     payload: Any
     priority: Priority
     tags: Tags
@@ -72,33 +71,33 @@ EditIn = Annotated[EditFields, AfterValidator(_some)]
 
 
 @operation(body=CancelIn, body_optional=True, answers={200: JobDetail})
-def cancel(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def cancel(call: Call, id: str) -> Answer:
     """Cancel a job. A running one is asked to stop (its completion may still win) unless forced."""
     force = call.body.get("force", False)
     return _moved(call, id, lambda store, job_id: operate.cancel(store, call.project_id, job_id, force=force, roll=random.random))
 
 
 @operation(body=NothingIn, body_optional=True, answers={200: JobDetail})
-def retry(call: Call, id: str) -> Answer:  # noqa: A002
+def retry(call: Call, id: str) -> Answer:
     """Put a dead job back at its first attempt. 409 `unique_conflict` if its unique key is held again."""
     return _moved(call, id, lambda store, job_id: operate.retry(store, call.project_id, job_id, by=call.principal.id))
 
 
 @operation(body=NothingIn, body_optional=True, answers={200: JobDetail})
-def promote(call: Call, id: str) -> Answer:  # noqa: A002
+def promote(call: Call, id: str) -> Answer:
     """Let a pending job go, or make a scheduled one due now."""
     return _moved(call, id, lambda store, job_id: operate.promote(store, call.project_id, job_id))
 
 
 @operation(body=RescheduleIn, answers={200: JobDetail})
-def reschedule(call: Call, id: str) -> Answer:  # noqa: A002
+def reschedule(call: Call, id: str) -> Answer:
     """Set when a waiting job is due."""
     run_at = datetime.fromisoformat(call.body["run_at"])
     return _moved(call, id, lambda store, job_id: operate.reschedule(store, call.project_id, job_id, run_at))
 
 
 @operation(body=NothingIn, body_optional=True, answers={201: Created})
-def rerun(call: Call, id: str) -> Answer:  # noqa: A002
+def rerun(call: Call, id: str) -> Answer:
     """Create a fresh copy of a job, due now, without its keys."""
     job_id = path_id("job", id)
 
@@ -112,7 +111,7 @@ def rerun(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(body=EditIn, answers={200: JobDetail})
-def edit(call: Call, id: str) -> Answer:  # noqa: A002
+def edit(call: Call, id: str) -> Answer:
     """Change what a job carries, unless it is leased or has ended for good."""
     given = call.body
     payload = keys.compact_json(given["payload"]) if "payload" in given else None
@@ -123,7 +122,7 @@ def edit(call: Call, id: str) -> Answer:  # noqa: A002
 
 
 @operation(answers={204: None})
-def delete(call: Call, id: str) -> Answer:  # noqa: A002
+def delete(call: Call, id: str) -> Answer:
     """Remove a job that is not leased, with its history."""
     job_id = path_id("job", id)
 
@@ -141,7 +140,7 @@ def told(row: Row) -> Row:
     return {name: instant(row[name]) if name.endswith("_at") else row[name] for name in TOLD}
 
 
-def _moved(call: Call, id: str, verb: Callable[[PostgresStore, str], object]) -> Answer:  # noqa: A002
+def _moved(call: Call, id: str, verb: Callable[[PostgresStore, str], object]) -> Answer:
     job_id = path_id("job", id)
 
     def work(store: PostgresStore) -> str:

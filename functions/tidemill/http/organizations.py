@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Required
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain.errors import Conflict, Forbidden
@@ -23,18 +23,18 @@ Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Hidden = Annotated[list[Literal["viewer", "operator"]], Field(max_length=2)]
 
 
+@with_config(CLOSED)
 class OrganizationIn(TypedDict):
     """A new organization; `slug` is its short name, unlike any other's."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     name: Label
     slug: Slug
 
 
+@with_config(CLOSED)
 class OrganizationEdit(TypedDict, total=False):
     """What is left out stays. `payloads_hidden_from`: roles that see no payloads, results, log lines and error texts."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     name: Label
     payloads_hidden_from: Hidden
 
@@ -87,14 +87,14 @@ def create(call: Call) -> Answer:
 
 
 @operation(answers={200: Organization})
-def show(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def show(call: Call, id: str) -> Answer:
     """Show an organization."""
     org_id = path_id("organization", id)
     return Answer(_shown(call.database.run(lambda store: _row(store, call, org_id))))
 
 
 @operation(body=OrganizationEdit, answers={200: Organization})
-def edit(call: Call, id: str) -> Answer:  # noqa: A002
+def edit(call: Call, id: str) -> Answer:
     """Change an organization's name, or which roles see no payloads."""
     org_id, given = path_id("organization", id), call.body
 

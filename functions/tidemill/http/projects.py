@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired
 
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain.errors import Conflict, Forbidden
@@ -24,18 +25,18 @@ class ProjectsQuery(Page):
     org_id: NotRequired[Id]
 
 
+@with_config(CLOSED)
 class ProjectIn(TypedDict):
     """A new project of an organization that the caller owns."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     org_id: Id
     name: Label
 
 
+@with_config(CLOSED)
 class ProjectEdit(TypedDict):
     """The new name."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     name: Label
 
 
@@ -96,13 +97,13 @@ def create(call: Call) -> Answer:
 
 
 @operation(answers={200: Project})
-def show(call: Call, id: str) -> Answer:  # noqa: A002, ARG001 - the route's word; admission has compared it
+def show(call: Call, id: str) -> Answer:  # noqa: ARG001 - admission has compared it
     """Show a project."""
     return Answer(_shown(call.database.run(lambda store: _row(store, call, call.project_id))))
 
 
 @operation(body=ProjectEdit, answers={200: Project})
-def edit(call: Call, id: str) -> Answer:  # noqa: A002, ARG001
+def edit(call: Call, id: str) -> Answer:  # noqa: ARG001 - admission has compared it
     """Rename a project. 409 if the organization has another one of this name."""
 
     def work(store: PostgresStore) -> Row:
@@ -117,7 +118,7 @@ def edit(call: Call, id: str) -> Answer:  # noqa: A002, ARG001
 
 
 @operation(answers={204: None})
-def delete(call: Call, id: str) -> Answer:  # noqa: A002, ARG001
+def delete(call: Call, id: str) -> Answer:  # noqa: ARG001 - admission has compared it
     """Remove an empty project with its queues, policies, schedules and keys. 409 while it holds a job, in whatever state."""
 
     def work(store: PostgresStore) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, NotRequired, get_args, get_origin, get_type_hints
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, with_config
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -36,10 +36,10 @@ Limit = Annotated[int, Whole, Field(ge=limits.PAGE_ROWS[0], le=limits.PAGE_ROWS[
 Cursor = Annotated[str, Field(max_length=2_000)]
 
 
+@with_config(CLOSED)
 class Page(TypedDict):
     """Every list takes these."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     limit: NotRequired[Limit]
     cursor: NotRequired[Cursor]
 

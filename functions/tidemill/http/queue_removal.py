@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired
 
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain.errors import NotFound, QueueNotEmpty
@@ -23,10 +24,10 @@ PAUSE_SECS = 0.05
 COUNTED = 1_000
 
 
+@with_config(CLOSED)
 class RemovalQuery(TypedDict):
     """`force`: also with jobs in it, which are deleted; what runs is asked to stop first."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     force: NotRequired[Flag]
 
 
@@ -47,8 +48,8 @@ def remove(call: Call, name: str) -> Answer:
         if not found:
             raise NotFound("queue", name)
         running = store.removal_of(found[0]["id"])
-        if running is not None:  # asked before
-            return store.operation(call.project_id, running)  # type: ignore[return-value]
+        if running is not None and (before := store.operation(call.project_id, running)) is not None:  # asked before
+            return before
         made = plan_removal(store, call.project_id, str(new_id()), name, by=caller(call), actor_kind=call.principal.kind)
         call.note("queue", name, after={"operation": made.id, **told(made)})
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -21,19 +21,19 @@ from tidemill.http.queries import Page
 from tidemill.store.postgres import PostgresStore
 
 
+@with_config(CLOSED)
 class RetentionIn(TypedDict, total=False):
     """For how long ended jobs are kept, per final state."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     completed_ms: RetentionMs
     cancelled_ms: RetentionMs
     dead_letter_ms: RetentionMs
 
 
+@with_config(CLOSED)
 class QueueFields(TypedDict, total=False):
     """What a queue can be told; what is left out stays (or has its default)."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     priority: Priority
     weight: Annotated[int, Field(ge=limits.WEIGHT[0], le=limits.WEIGHT[1])]
     max_concurrency: Annotated[int, Field(ge=0, le=limits.CONCURRENCY[1])] | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -20,13 +20,13 @@ from tidemill.http.queries import Page
 from tidemill.store.postgres import PostgresStore
 
 
+@with_config(CLOSED)
 class RateClassIn(TypedDict, total=False):
     """`limit` tokens per `window_ms`, at most `burst` at once (default: `limit`).
 
     `is_paused`: the kill switch (default: as it is; new: off).
     """
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     limit: Required[Annotated[int, Field(ge=limits.RATE[0], le=limits.RATE[1])]]
     window_ms: Required[Annotated[int, Field(ge=limits.WINDOW_MS[0], le=limits.WINDOW_MS[1])]]
     burst: Annotated[int, Field(ge=limits.RATE[0], le=limits.RATE[1])]

@@ -54,7 +54,7 @@ class Route:
         return re.sub(r"\{(\w+)\}", r"<\1>", self.path)
 
 
-E, W, R, O, A = Scope.ENQUEUE, Scope.WORK, Scope.READ, Scope.OPERATE, Scope.ADMIN  # noqa: E741
+E, W, R, O, A = Scope.ENQUEUE, Scope.WORK, Scope.READ, Scope.OPERATE, Scope.ADMIN  # noqa: E741 - an O that no digit stands beside
 MEMBER, OWNER = Scope.MEMBER, Scope.OWNER
 
 KEY_SCOPES: Final = (E, W, R, O, A)

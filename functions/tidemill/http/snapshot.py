@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Final, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -27,10 +27,10 @@ COUNTED: Final = 1_001
 PageNumber = Annotated[int, Whole, Field(ge=1, le=limits.SCAN_ROWS)]
 
 
+@with_config(CLOSED)
 class SnapshotQuery(TypedDict):
     """A page of each list, from 1, and how many jobs a page has."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     enqueued_page: NotRequired[PageNumber]
     running_page: NotRequired[PageNumber]
     completed_page: NotRequired[PageNumber]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain.errors import NotFound
@@ -22,10 +22,10 @@ COUNTED: Final = 1_000
 Command = Literal["quiet", "resume", "restart", "terminate"]
 
 
+@with_config(CLOSED)
 class CommandIn(TypedDict):
     """What the worker is to do at its next heartbeat."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     command: Command
 
 
@@ -111,14 +111,14 @@ def _load(versions: list[Row]) -> Row:
 
 
 @operation(answers={200: Worker})
-def show(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def show(call: Call, id: str) -> Answer:
     """Show a worker."""
     worker_id = path_id("worker", id)
     return Answer(_shown(call.database.run(lambda store: _row(store, call.project_id, worker_id))))
 
 
 @operation(body=CommandIn, answers={200: Worker})
-def command(call: Call, id: str) -> Answer:  # noqa: A002
+def command(call: Call, id: str) -> Answer:
     """Leave a command for a worker's next heartbeat; a later one takes its place."""
     worker_id = path_id("worker", id)
 

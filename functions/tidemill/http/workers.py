@@ -37,7 +37,7 @@ def register(call: Call) -> Answer:
 
 
 @operation(body=HeartbeatIn, answers={200: HeartbeatOut}, cleans_text=True)
-def heartbeat(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
+def heartbeat(call: Call, id: str) -> Answer:
     """Extend all leases and learn what is asked. Leases belong to jobs: those of an unknown worker are extended all the same."""
     worker_id, beat = path_id("worker", id), heartbeat_of(call.body)
 
@@ -49,7 +49,7 @@ def heartbeat(call: Call, id: str) -> Answer:  # noqa: A002 - the route's word
 
 
 @operation(answers={200: dict[str, int]})
-def deregister(call: Call, id: str) -> Answer:  # noqa: A002
+def deregister(call: Call, id: str) -> Answer:
     """Remove a worker and release what it holds without costing an attempt."""
     worker_id = path_id("worker", id)
 

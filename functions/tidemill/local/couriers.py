@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 from uuid import uuid4
 
@@ -46,7 +47,7 @@ class LocalCourier:
     async def _round(self) -> bool:
         answer = await self._invoker.invoke("scheduler", json.dumps(question(self._id, self._reports, AT_ONCE)).encode())
         calls = calls_of(json.loads(answer))
-        self._reports = await asyncio.gather(*(_in_thread(lambda call=call: _sent(call)) for call in calls))  # type: ignore[misc]
+        self._reports = await asyncio.gather(*(_in_thread(partial(_sent, call)) for call in calls))
         return bool(calls)
 
 

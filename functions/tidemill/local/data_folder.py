@@ -17,7 +17,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.local.os_user import OsUser
 
 MAJOR_VERSION = "18"
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108  (a fresh mkdtemp inside it)
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a fresh mkdtemp inside it
 _ROOM_BYTES = 4 * 2**30
 
 

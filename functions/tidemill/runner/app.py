@@ -155,7 +155,8 @@ class App:
 
     def enqueue(self, via: Callable[[JobObject], R], job_type: str, payload: Any = None, **fields: Any) -> R:
         """What `via(job)` answers, within the interceptors. `via`: a client's enqueue, or anything that takes a job object."""
-        return self.intercepted(via)(self.job_object(job_type, payload, **fields))  # type: ignore[no-any-return]
+        answer: R = self.intercepted(via)(self.job_object(job_type, payload, **fields))
+        return answer
 
     def intercepted(self, via: Callable[[JobObject], Any]) -> Callable[[JobObject], Any]:
         """`via` within the enqueue interceptors."""

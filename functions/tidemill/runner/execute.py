@@ -82,7 +82,7 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its attempt's end, never the thread's
             ack = acks.raised(task, error)
         _RUNNING.reset(mark)
-        if ctx._log is not None:  # noqa: SLF001
+        if ctx._log is not None:  # noqa: SLF001 - asking for `log` would make one
             self._flush(ctx, task)
         if not board.end(task, ack):
             self._log.warning("late_result_dropped", **about(job))

@@ -44,6 +44,8 @@ class Protection:
 def _put(url: str, body: bytes) -> None:
     import urllib.request
 
-    request = urllib.request.Request(url, data=body, method="PUT", headers={"content-type": "application/json"})  # noqa: S310
-    with urllib.request.urlopen(request, timeout=ANSWER_SECS):  # noqa: S310 - the agent's own address
+    request = urllib.request.Request(  # noqa: S310 - the agent's own address
+        url, data=body, method="PUT", headers={"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=ANSWER_SECS):  # noqa: S310 - as above
         pass

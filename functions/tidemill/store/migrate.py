@@ -118,5 +118,5 @@ def _connected(target: str | Connection, **parameters: str) -> Iterator[Connecti
             raise ValueError("migrate: the connection must be in autocommit mode; each migration is a transaction of its own")
         yield target
         return
-    with psycopg.connect(target, prepare_threshold=None, autocommit=True, connect_timeout=5, **parameters) as conn:  # type: ignore[arg-type]
+    with psycopg.connect(target, prepare_threshold=None, autocommit=True, connect_timeout=5, **parameters) as conn:  # type: ignore[arg-type]  # libpq's parameters are text, connect's own are named before them
         yield conn

@@ -132,7 +132,7 @@ class Operations(Lists):
 
     def remove_queue(self, queue_id: str, operation_id: str) -> bool:
         row = self._row("operations/removal", {"id": operation_id})
-        return bool(row and row[0]) and self.remove_closed_queue(queue_id, row[0])  # type: ignore[index]
+        return row is not None and bool(row[0]) and self.remove_closed_queue(queue_id, row[0])
 
     def removal_of(self, queue_id: str) -> str | None:
         """The operation that is removing the queue."""

@@ -60,7 +60,7 @@ class InlineContext:
         """Keeps it in `Ran.progress`."""
         self._ran.progress = (current, total, message)
 
-    def save_checkpoint(self, data: Any, cursor: str | None = None) -> Any:  # noqa: ARG002
+    def save_checkpoint(self, data: Any, cursor: str | None = None) -> Any:  # noqa: ARG002 - the worker's signature
         """Keeps it in `Ran.checkpoint`."""
         self._ran.checkpoint = json.loads(compact_json(data))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -15,29 +15,29 @@ BatchName = Annotated[str, Field(max_length=limits.NAME_CHARS)]
 Jobs = Annotated[list[JobIn], Field(max_length=limits.BULK_JOBS)]
 
 
+@with_config(CLOSED)
 class Callbacks(TypedDict, total=False):
     """Jobs to create when the batch has ended: in any case, if all completed, if not. They name no batch and no parents."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     on_complete: JobIn | None
     on_success: JobIn | None
     on_failure: JobIn | None
 
 
+@with_config(CLOSED)
 class BatchIn(TypedDict, total=False):
     """A batch with its first jobs, all or nothing. `seal`: these are all."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     name: BatchName | None
     jobs: Jobs | None
     callbacks: Callbacks | None
     seal: bool
 
 
+@with_config(CLOSED)
 class MembersIn(TypedDict):
     """More jobs for an open batch, all or nothing."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     jobs: Required[Jobs]
 
 

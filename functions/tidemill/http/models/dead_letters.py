@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.http.fields import CLOSED, Id, Instant
@@ -79,10 +79,10 @@ class ErrorGroupsPage(TypedDict):
     next_cursor: str | None
 
 
+@with_config(CLOSED)
 class ResolveIn(TypedDict):
     """`retry` puts the job back at its first attempt; `discard` takes it out of the open dead letters."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     action: Literal["retry", "discard"]
     note: NotRequired[Annotated[str, Field(min_length=1, max_length=2_000)] | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -27,10 +27,10 @@ OneOrMore = BeforeValidator(_listed)
 """In a body one text stands for a list of one, as it does in a query."""
 
 
+@with_config(CLOSED)
 class JobFilter(TypedDict):
     """Conditions, all of which must hold."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     queue: NotRequired[Name]
     job_type: NotRequired[Name]
     job_type_prefix: NotRequired[Name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, NotRequired, Required
 
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, with_config
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
@@ -29,28 +29,28 @@ from tidemill.http.fields import (
 from tidemill.http.ids import id_of
 
 
+@with_config(CLOSED)
 class Unique(TypedDict, total=False):
     """One live job per key: the chosen payload fields (absent: the whole payload) within project and job type."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     by: Annotated[list[Key], Field(min_length=1, max_length=100)] | None
     window: Literal["pending", "running", "ttl"] | None
     ttl_ms: Annotated[int, Field(ge=1, le=limits.DELAY_MS[1])] | None
 
 
+@with_config(CLOSED)
 class Concurrency(TypedDict, total=False):
     """At most `limit` claimed and running jobs of this type (and key)."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     limit: Required[Annotated[int, Field(ge=limits.CONCURRENCY[0], le=limits.CONCURRENCY[1])]]
     key: Key | None
     by: Key | None
 
 
+@with_config(CLOSED)
 class InlinePolicy(TypedDict, total=False):
     """How retries wait; what is left out comes from the queue's default. `max_attempts` includes the first."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     strategy: Literal["fixed", "linear", "exponential"]
     base_delay_ms: BackoffMs
     multiplier: Multiplier
@@ -86,10 +86,10 @@ Parent = Annotated[Any, PlainValidator(_parent), WithJsonSchema({"anyOf": _PAREN
 ParentFailure = Literal["cancel", "run", "hold"]
 
 
+@with_config(CLOSED)
 class JobFields(TypedDict, total=False):
     """A job to create; null stands for a field that is left out (but a payload may be null)."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     job_type: Required[Name]
     queue: Name | None
     payload: Any
@@ -135,10 +135,10 @@ def _consistent(job: dict[str, Any]) -> dict[str, Any]:
 JobIn = Annotated[JobFields, AfterValidator(_consistent)]
 
 
+@with_config(CLOSED)
 class BulkIn(TypedDict, total=False):
     """Many jobs. `atomic` (the default): all or nothing."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     jobs: Required[Annotated[list[JobIn], Field(max_length=limits.BULK_JOBS)]]
     atomic: bool
 

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.http.fields import CLOSED, Id, Instant
 from tidemill.http.models.job_filter import JobFilter
 
 
+@with_config(CLOSED)
 class OperationIn(TypedDict, total=False):
     """An action on all jobs that match the filter, which must not be empty.
 
     `dry_run` (the default) stores a plan; false applies it at once.
     """
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     action: Required[Literal["retry", "cancel", "delete", "discard", "promote"]]
     filter: Required[JobFilter]
     dry_run: bool
 
 
+@with_config(CLOSED)
 class ApplyIn(TypedDict, total=False):
     """`allow_drift`: also when the match has grown by more than 10 % since the plan."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     allow_drift: bool
 
 

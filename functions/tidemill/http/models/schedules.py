@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import schedule as bounds
@@ -20,10 +20,10 @@ OnGap = Literal["fire_after", "skip"]
 OnFold = Literal["first", "second", "both"]
 
 
+@with_config(CLOSED)
 class Timing(TypedDict, total=False):
     """When: `cron` (five fields or an alias such as @daily) in `timezone` (IANA), or `every_ms`."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     cron: str | None
     every_ms: EveryMs | None
     timezone: str | None
@@ -61,10 +61,10 @@ class ScheduleDocument(ScheduleFields, total=False):
     job: Required[JobIn]
 
 
+@with_config(CLOSED)
 class SyncIn(TypedDict):
     """All schedules that a program declares, by name."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     declared_by: Label
     schedules: Annotated[dict[Name, ScheduleIn], Field(max_length=1_000)]
 
@@ -84,10 +84,10 @@ class PreviewIn(Timing, total=False):
     n: Count
 
 
+@with_config(CLOSED)
 class PreviewQuery(TypedDict, total=False):
     """How many."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     n: Annotated[int, Whole, Field(ge=1, le=1_000)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -14,19 +14,19 @@ Weight = Annotated[int, Field(ge=limits.WEIGHT[0], le=limits.WEIGHT[1])]
 Places = Annotated[int, Field(ge=1, le=10_000)]
 
 
+@with_config(CLOSED)
 class RateIn(TypedDict, total=False):
     """A token bucket; `burst` is `limit` unless given."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     limit: Required[Annotated[int, Field(ge=1, le=1_000_000_000)]]
     window_ms: Required[Annotated[int, Field(ge=1, le=2_678_400_000)]]
     burst: Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
+@with_config(CLOSED)
 class SimulateIn(TypedDict, total=False):
     """Rules instead of today's; what is left out stays. `workers`: jobs that all can run at once. `limits`: running jobs by type."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     workers: Places
     max_concurrency: Annotated[int, Field(ge=0, le=limits.CONCURRENCY[1])] | None
     weights: Annotated[dict[Key, Weight], Field(max_length=1_000)]

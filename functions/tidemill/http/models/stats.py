@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.http.fields import CLOSED, Instant, Name
@@ -69,10 +69,10 @@ class Overview(TypedDict):
     counted_until: Instant | None
 
 
+@with_config(CLOSED)
 class HistoryQuery(TypedDict):
     """`since`: by default 60 buckets ago. Buckets of whole minutes; of whole hours beyond 48 hours."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     queue: NotRequired[Name]
     since: NotRequired[Instant]
     bucket_ms: NotRequired[Annotated[int, Whole, Field(ge=60_000, le=86_400_000)]]
@@ -97,10 +97,10 @@ class History(TypedDict):
     approximate: bool
 
 
+@with_config(CLOSED)
 class LatencyQuery(TypedDict):
     """`window_ms`: how far back, in steps of five minutes; by default an hour."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     queue: NotRequired[Name]
     window_ms: NotRequired[Annotated[int, Whole, Field(ge=60_000, le=86_400_000)]]
 
@@ -178,10 +178,10 @@ class QueueStats(TypedDict):
     counted_until: Instant | None
 
 
+@with_config(CLOSED)
 class PartitionIn(TypedDict):
     """What a partition can be told."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     weight: Annotated[int, Field(ge=1, le=1_000_000)]
 
 

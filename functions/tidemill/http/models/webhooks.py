@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import webhooks
@@ -13,6 +13,7 @@ from tidemill.http.fields import CLOSED, Id, Instant, Name
 EventName = Literal["job.dead_letter", "fingerprint.quarantined", "schedule.broken"]
 
 
+@with_config(CLOSED)
 class WebhookIn(TypedDict, total=False):
     """Where it goes, and what it tells (`events`; default: `job.dead_letter`).
 
@@ -20,7 +21,6 @@ class WebhookIn(TypedDict, total=False):
     (default: as it is; new: off).
     """
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     url: Required[Annotated[str, Field(min_length=webhooks.URL_CHARS[0], max_length=webhooks.URL_CHARS[1])]]
     events: Annotated[list[EventName], Field(min_length=1, max_length=len(webhooks.EVENTS))]
     queues: Annotated[list[Name], Field(min_length=webhooks.QUEUES[0], max_length=webhooks.QUEUES[1])] | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from tidemill.domain import limits
@@ -12,10 +12,10 @@ from tidemill.http.fields import CLOSED, BigInt, DelayMs, Id, Instant, JobTypes,
 from tidemill.http.models.jobs import State
 
 
+@with_config(CLOSED)
 class RegisterIn(TypedDict, total=False):
     """Who a worker is. Text that cannot be stored is replaced, not refused."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     name: Required[Annotated[str, Field(min_length=1, max_length=200)]]
     hostname: Annotated[str, Field(max_length=255)]
     pid: BigInt | None
@@ -34,18 +34,18 @@ class Registered(TypedDict):
     lease_ms: int
 
 
+@with_config(CLOSED)
 class LeaseIn(TypedDict):
     """A lease by its token."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     job_id: Id
     lease_token: Id
 
 
+@with_config(CLOSED)
 class HeartbeatIn(TypedDict, total=False):
     """A sign of life: extends every lease by its own length from now. There is no way to ask for another length."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     leases: Annotated[list[LeaseIn], Field(max_length=limits.HEARTBEAT_LEASES)]
     active_job_count: Annotated[int, Field(ge=0, le=limits.INT32[1])]
     cpu_percent: Load | None
@@ -69,10 +69,10 @@ class HeartbeatOut(TypedDict):
     leases: list[LeaseEnd]
 
 
+@with_config(CLOSED)
 class ClaimIn(TypedDict, total=False):
     """Which jobs are wanted. `lease_ms` null: each queue's own. `wait_ms`: how long to wait for the first."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     worker_id: Required[Id]
     queues: Required[QueueNames]
     limit: Annotated[int, Field(ge=limits.CLAIM_JOBS[0], le=limits.CLAIM_JOBS[1])]
@@ -82,10 +82,10 @@ class ClaimIn(TypedDict, total=False):
     wait_ms: WaitMs
 
 
+@with_config(CLOSED)
 class ExchangeClaimIn(TypedDict, total=False):
     """A claim within an exchange; the worker is the exchange's."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     worker_id: Id
     queues: Required[QueueNames]
     limit: Annotated[int, Field(ge=limits.CLAIM_JOBS[0], le=limits.CLAIM_JOBS[1])]
@@ -126,10 +126,10 @@ class Claimed(TypedDict):
 AckError = TypedDict("AckError", {"class": str, "message": str, "stack": str | None}, total=False)
 
 
+@with_config(CLOSED)
 class AckIn(TypedDict, total=False):
     """How an attempt ended. Checked one by one: a faulty item answers `error` and the others count."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     job_id: Required[Id]
     lease_token: Required[Id]
     outcome: Required[Literal["complete", "fail", "snooze", "release", "cancelled", "crash"]]
@@ -142,10 +142,10 @@ class AckIn(TypedDict, total=False):
     delay_ms: DelayMs
 
 
+@with_config(CLOSED)
 class AcksIn(TypedDict):
     """At most 500 reports."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     acks: Annotated[list[Any], Field(max_length=limits.ACKS)]
 
 
@@ -171,10 +171,10 @@ class AcksOut(TypedDict):
     results: list[AckResult]
 
 
+@with_config(CLOSED)
 class ExchangeIn(TypedDict, total=False):
     """Heartbeat, reports and claim in one transaction; each part may be left out."""
 
-    __pydantic_config__ = CLOSED  # type: ignore[misc]
     worker_id: Required[Id]
     heartbeat: HeartbeatIn | None
     acks: Annotated[list[Any], Field(max_length=limits.ACKS)] | None

@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
             self._reply(b"400 Bad Request", b"{}")
             self.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """asyncio calls this."""
         self._transport = None
         self._listener.on_lost(self)
