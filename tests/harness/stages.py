@@ -19,12 +19,21 @@ STAGES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 """Every setting that changes which resources there are, in each of its values, at least once. `region` is no setting: where it goes."""
 
+SERVING = ("enqueue", "claims", "admin", "authorizer", "scheduler")
+"""Lambdas that log in to the database as themselves."""
+
 Templates = Callable[[str], dict[str, dict[str, Any]]]
 
 
 def of_type(template: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
     """Properties of all resources of this type, by logical id."""
     return {name: each.get("Properties", {}) for name, each in template["Resources"].items() if each["Type"] == kind}
+
+
+def functions(service: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Properties of our Lambdas by short name; those of the CDK have no name."""
+    found = of_type(service, "AWS::Lambda::Function").values()
+    return {each["FunctionName"].rpartition("-")[2]: each for each in found if "FunctionName" in each}
 
 
 def text_of(value: Any) -> str:

@@ -59,7 +59,7 @@ def test_settings_in_the_handbook_are_settings() -> None:
 
 
 def test_alarms_in_the_handbook_are_alarms(templates: Templates) -> None:
-    """The other way round than test_templates: none is told of that is no more."""
+    """The other way round than test_running: none is told of that is no more."""
     told = set(re.findall(r"^\| `([A-Z]\w+)` \|", OPERATIONS, re.MULTILINE))
     made = {text_of(each["AlarmName"]).strip('"').rpartition("-")[2]
             for name in ("dev", "aurora") for each in of_type(templates(name)["Service"], "AWS::CloudWatch::Alarm").values()

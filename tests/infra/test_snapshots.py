@@ -20,7 +20,7 @@ HASHES = [
 
 
 def masked(template: dict[str, Any]) -> dict[str, Any]:
-    """Without hashes, and without the routes, which test_templates compares with the table."""
+    """Without hashes, and without the routes, which test_serving compares with the table."""
     kept = {
         name: each for name, each in template["Resources"].items() if each["Type"] not in ("AWS::ApiGatewayV2::Route", "AWS::CDK::Metadata")
     }
