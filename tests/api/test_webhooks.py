@@ -143,6 +143,20 @@ def test_a_dead_job_reaches_a_receiver_that_verifies_it(gateway: Gateway, courie
         assert hidden not in everything
 
 
+def test_the_overview_tells_how_the_webhook_stands(gateway: Gateway) -> None:
+    def standing() -> object:
+        return gateway.get("/v1/stats/overview").json["webhook"]
+
+    assert standing() is None
+    put(gateway)
+    assert standing() == {"status": "active", "failing_since": None}
+    gateway.sql("update tidemill.webhooks set failing_since = '2030-01-01T00:00:00Z'")
+    assert standing() == {"status": "failing", "failing_since": "2030-01-01T00:00:00Z"}
+    gateway.sql("update tidemill.webhooks set is_paused = true")
+    assert gateway.get("/v1/webhook").json["status"] == "paused"
+    assert standing() == {"status": "paused", "failing_since": "2030-01-01T00:00:00Z"}
+
+
 def test_what_a_removed_webhook_was_not_told_is_not_told_to_the_next_one(gateway: Gateway, courier: Courier) -> None:
     with Receiver() as receiver:
         local(gateway, receiver)

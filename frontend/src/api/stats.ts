@@ -27,6 +27,7 @@ export interface Overview {
   throughput: { arrived_per_second: number; completed_per_second: number };
   paused_queues: string[];
   queues: QueueBacklog[];
+  webhook: { status: string; failing_since: string | null } | null;
 }
 
 export interface History {

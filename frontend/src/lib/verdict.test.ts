@@ -44,6 +44,13 @@ test("new deaths are grave, old ones are worth a look", () => {
   assert.deepEqual(said(findings(seen({}, { dead_letter: n(4) }))), ["4 dead letters ask for a decision."]);
 });
 
+test("a webhook that fails is grave, a paused one is worth a look", () => {
+  const of = (status: string): Overview => seen({ webhook: { status, failing_since: null } });
+  assert.deepEqual(said(findings(of("failing"))), ["! Calls of the error webhook do not arrive: nobody is told of errors."]);
+  assert.deepEqual(said(findings(of("paused"))), ["The error webhook is paused: what happens meanwhile is not told."]);
+  assert.deepEqual(said(findings(of("active"))), []);
+});
+
 test("a backlog that grows, and workers without a free slot, are told", () => {
   const found = findings(seen({ queues: [queue("a", { queued: n(500), arrived_per_second: 9, completed_per_second: 2 })] }, { queued: n(500), running: n(8) }));
   assert.deepEqual(said(found), ["a fills faster than it empties: 500 wait.", "Every slot of every worker is taken, and 500 jobs wait."]);

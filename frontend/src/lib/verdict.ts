@@ -32,6 +32,8 @@ export function findings(of: Overview, workers?: readonly Worker[]): Finding[] {
     for (const queue of alone.slice(0, NAMED)) add(true, `No live worker takes from ${queue.name}, where ${waits(number(queue.queued))}.`, ["queues", queue.name]);
     if (alone.length > NAMED) add(true, `The same is so of ${plural(alone.length - NAMED, "more queue")}.`, ["queues"]);
   }
+  // Grave, because whoever set it believes that a death would be told.
+  if (of.webhook?.status === "failing") add(true, "Calls of the error webhook do not arrive: nobody is told of errors.", ["projects"]);
   if (of.dead_1h > 0) add(true, `${plural(of.dead_1h, "job")} died within the last hour.`, ["dead-letters"]);
   const oldest = of.oldest_queued_age_ms ?? 0;
   if (oldest > OLD_MS && of.live_workers > 0) add(false, `The oldest job that could run has waited for ${duration(oldest)}.`, ["jobs"], { state: "queued", sort: "run_at" });
@@ -44,6 +46,7 @@ export function findings(of: Overview, workers?: readonly Worker[]): Finding[] {
   if (dead > 0 && of.dead_1h === 0) add(false, `${plural(dead, "dead letter")} ${dead === 1 ? "asks" : "ask"} for a decision.`, ["dead-letters"]);
   const aside = number(of.states.quarantined);
   if (aside > 0) add(false, `${plural(aside, "job")} ${aside === 1 ? "is" : "are"} in quarantine.`, ["quarantine"]);
+  if (of.webhook?.status === "paused") add(false, "The error webhook is paused: what happens meanwhile is not told.", ["projects"]);
   for (const name of of.paused_queues.slice(0, NAMED)) {
     const held = number(of.queues.find((queue) => queue.name === name)?.queued);
     add(false, held > 0 ? `${name} is paused, and ${waits(held)} in it.` : `${name} is paused.`, ["queues", name]);

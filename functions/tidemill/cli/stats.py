@@ -47,11 +47,18 @@ def _print_overview(seen: Mapping[str, Any], latency: Mapping[str, Any]) -> None
             ("last hour", f"{seen['failures_1h']:,} attempts failed, {seen['dead_1h']:,} jobs died"),
             *_latency(latency),
             *([("paused", ", ".join(seen["paused_queues"]))] if seen["paused_queues"] else []),
+            *_webhook(seen["webhook"]),
         ]
     )
     print()
     columns = ("queue", "queued", "scheduled", "running", "dead", "oldest", "arrive", "complete")
     output.print_table(columns, [_queue_row(row) for row in seen["queues"]])
+
+
+def _webhook(of: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    if of is None or of["status"] != "failing":
+        return []
+    return [("webhook", f"no call has arrived for {output.age(output.instant(of['failing_since']))}: see tidemill webhook show")]
 
 
 def _queue_row(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
 DEAD_LETTER: Final = "job.dead_letter"
@@ -59,6 +59,12 @@ GONE: Final = 410
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Status = Literal["active", "failing", "paused"]
+
+
+def status(*, is_paused: bool, is_failing: bool) -> Status:
+    """How a webhook stands, in a word. A paused one is called by nobody, whatever it did before."""
+    return "paused" if is_paused else "failing" if is_failing else "active"
 
 
 class Told(NamedTuple):

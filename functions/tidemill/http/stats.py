@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tidemill.domain import latency as buckets_of
+from tidemill.domain import webhooks
 from tidemill.domain.errors import Fault, Invalid, NotFound
 from tidemill.http import pages
 from tidemill.http.fields import instant_of
@@ -46,9 +47,10 @@ def overview(call: Call) -> Answer:
             store.queue_depths(call.project_id, queues=QUEUES, most=OF_EACH_QUEUE),
             store.rates(call.project_id),
             store.live_workers(call.project_id),
+            store.webhook_standing(call.project_id),
         )
 
-    states, queues, (rates, until), (workers, slots) = call.database.run(read)
+    states, queues, (rates, until), (workers, slots), webhook = call.database.run(read)
     shown = [_backlog(row, rates) for row in queues]
     ages = [row["oldest_queued_age_ms"] for row in queues if row["oldest_queued_age_ms"] is not None]
     total = {kind: sum(int(row[kind] or 0) for row in rates.values()) for kind in ("arrived", "completed", "failed_1h", "dead_1h")}
@@ -64,9 +66,15 @@ def overview(call: Call) -> Answer:
             "throughput": {f"{kind}_per_second": round(total[kind] / secs, 3) for kind in ("arrived", "completed")},
             "paused_queues": [row["name"] for row in queues if row["is_paused"]],
             "queues": shown,
+            "webhook": None if webhook is None else _standing(webhook),
             "counted_until": instant(until),
         }
     )
+
+
+def _standing(row: Row) -> dict[str, Any]:
+    since = row["failing_since"]
+    return {"status": webhooks.status(is_paused=row["is_paused"], is_failing=since is not None), "failing_since": instant(since)}
 
 
 def _backlog(row: Row, rates: Mapping[str, Row]) -> dict[str, Any]:

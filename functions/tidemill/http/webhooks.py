@@ -126,7 +126,7 @@ def _kept(row: Row) -> Row:
 
 
 def _shown(call: Call, row: Row) -> Row:
-    status = "paused" if row["is_paused"] else "failing" if row["failing_since"] else "active"
+    status = domain.status(is_paused=row["is_paused"], is_failing=row["failing_since"] is not None)
     url = row["url"] if Scope.ADMIN in call.principal.scopes else domain.shown_url(row["url"])
     times = {name: instant(value) for name, value in row.items() if name.endswith(("_at", "_since", "_until"))}
     return {**row, **times, "url": url, "status": status}

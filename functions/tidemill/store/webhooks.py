@@ -24,6 +24,11 @@ class Webhooks(Reads):
         found = self._dicts("webhooks/read", {"project_id": project_id, "most": WAITING})
         return found[0] if found else None
 
+    def webhook_standing(self, project_id: str) -> Row | None:
+        """Whether it is paused and since when it fails; None if the project has none."""
+        found = self._dicts("webhooks/standing", {"project_id": project_id})
+        return found[0] if found else None
+
     def put_webhook(
         self, project_id: str, url: str, events: Sequence[str], queues: Sequence[str] | None, *, is_paused: bool | None
     ) -> bool:

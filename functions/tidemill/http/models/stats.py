@@ -7,6 +7,7 @@ from typing import Annotated, NotRequired
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
+from tidemill.domain.webhooks import Status
 from tidemill.http.fields import CLOSED, Instant, Name
 from tidemill.http.queries import Page, Whole
 
@@ -54,8 +55,17 @@ class Throughput(TypedDict):
     completed_per_second: float
 
 
+class WebhookStanding(TypedDict):
+    """Whether calls of the error webhook arrive. `failing_since`: a call used up its attempts and none has arrived since."""
+
+    status: Status
+    failing_since: Instant | None
+
+
 class Overview(TypedDict):
-    """A project at a glance. `queues`: the first 200 by name. `counted_until`: up to when rates and failures are counted."""
+    """A project at a glance. `queues`: the first 200 by name. `webhook`: null if there is none. `counted_until`: up to when rates and
+    failures are counted.
+    """
 
     states: States
     live_workers: int
@@ -66,6 +76,7 @@ class Overview(TypedDict):
     throughput: Throughput
     paused_queues: list[str]
     queues: list[QueueBacklog]
+    webhook: WebhookStanding | None
     counted_until: Instant | None
 
 

@@ -37,7 +37,7 @@ class Webhook(TypedDict):
     events: list[EventName]
     queues: list[str] | None
     is_paused: bool
-    status: Literal["active", "failing", "paused"]
+    status: webhooks.Status
     failing_since: Instant | None
     failed_attempts: int
     last_error: str | None
