@@ -111,6 +111,9 @@ def test_times_are_the_servers_where_this_machines_clock_is_wrong(context: Brows
     expect(page.get_by_text("This machine's clock is 2 h ahead of the server's.")).to_be_visible()
 
 
+SCROLLED = """[...document.querySelectorAll(".table-box")].filter(box => box.scrollWidth > box.clientWidth).map(box => box.ariaLabel)"""
+
+
 def test_names_as_long_as_they_may_be_and_in_either_direction_fit_a_phone(page: Page, shown: Showcase) -> None:
     long, turned = "w" * 200, ("\u05e9\u05dc\u05d5\u05dd_" * 12 + "\u202eevil " + HOSTILE)[:200]
     shown.ask("POST", "/v1/queues", {"name": long})
@@ -131,13 +134,19 @@ def test_names_as_long_as_they_may_be_and_in_either_direction_fit_a_phone(page: 
         "PUT", f"/v1/schedules/{long}", {"cron": "30 2 * * *", "timezone": "America/Argentina/ComodRivadavia", "job": {"job_type": long}}
     )
     shown.ask("PUT", f"/v1/rate-classes/{long}", {"limit": 1, "window_ms": 1_000})
+    shown.ask("PUT", f"/v1/concurrency-limits/{long}", {"job_type": long, "max_concurrent": 1})
+    shown.ask("POST", "/v1/retry-policies", {"name": long, "strategy": "fixed", "base_delay_ms": 1_000, "max_attempts": 2})
+    shown.ask("PATCH", f"/v1/queues/{long}", {"default_retry_policy": long})
+    shown.ask("POST", "/v1/batches", {"name": long, "seal": True, "jobs": [{"job_type": long, "queue": long}]})
     page.set_viewport_size(NARROW)
     for place in (
-        "", "jobs", f"jobs/{job}", f"jobs/{child}", "dead-letters", "queues", f"queues/{long}", f"queues/{long}?open=edit", "limits",
-        f"limits?open=class&on={long}", "schedules", f"schedules/{long}", f"workers/{worker}",
+        "", "jobs", f"jobs/{job}", f"jobs/{child}", "dead-letters", "dead-letters?view=jobs", "queues", f"queues/{long}",
+        f"queues/{long}?open=edit", "limits", f"limits?open=class&on={long}", "retry-policies", "batches", "workers", "keys", "projects",
+        "schedules", f"schedules/{long}", f"workers/{worker}",
     ):  # fmt: skip
         go(page, shown, place)
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], place
+        assert page.evaluate(SCROLLED) == [], f"tables that are scrolled sideways: {place}"
         if "open=" in place:
             assert page.get_by_role("dialog").evaluate("box => box.scrollWidth - box.clientWidth") <= 0, place
             page.keyboard.press("Escape")
@@ -199,6 +208,15 @@ def test_verdict_names_the_queue_that_nobody_takes_from(page: Page, shown: Showc
     expect(page.get_by_role("heading", name="reports", exact=True)).to_be_visible()
 
 
+def test_verdict_tells_of_a_webhook_that_is_paused_and_leads_to_it(page: Page, shown: Showcase) -> None:
+    url = shown.ask("GET", "/v1/webhook")["url"]
+    shown.ask("PUT", "/v1/webhook", {"url": url, "is_paused": True})
+    go(page, shown, "")
+    page.get_by_role("status", name="Verdict").get_by_role("link", name="The error webhook is paused").click()
+    expect(page.get_by_role("region", name="Error webhook")).to_contain_text("paused")
+    shown.ask("PUT", "/v1/webhook", {"url": url, "is_paused": False})
+
+
 LINKED = {
     "jobs/{queued}?open=edit": "Edit this job",
     "limits?open=class&on=mail": "Edit mail",
@@ -233,6 +251,50 @@ def test_back_closes_a_form_and_forward_opens_it_again(page: Page, shown: Showca
     expect(page.get_by_role("heading", name="nightly-report", exact=True)).to_be_visible()
     page.go_back()
     expect(page.get_by_role("heading", name="Schedules", exact=True)).to_be_visible()
+
+
+def test_what_if_stands_in_the_address_so_that_a_link_asks_it_and_back_asks_what_was_before(page: Page, shown: Showcase) -> None:
+    go(page, shown, "queues/billing?what_if=yes&workers=3&weights=tenant-1%3D3")
+    what_if, waits = page.get_by_role("region", name="What if?"), page.get_by_role("region", name="Simulated waits")
+    workers, weights = what_if.get_by_label("Jobs that all workers run at once"), what_if.get_by_label("Weights of partitions")
+    expect(waits).to_contain_text("tenant-1")
+    expect(workers).to_have_value("3")
+    expect(weights).to_have_value("tenant-1=3")
+    workers.fill("5")
+    weights.fill("")
+    what_if.get_by_role("button").click()
+    expect(page).to_have_url(re.compile(r"what_if=yes&workers=5$"))
+    expect(workers).to_have_value("5")
+    page.go_back()
+    expect(workers).to_have_value("3")
+    expect(weights).to_have_value("tenant-1=3")
+    expect(waits).to_contain_text("tenant-1")
+    go(page, shown, "queues/billing?what_if=yes&workers=0")
+    expect(what_if.get_by_role("alert").first).to_contain_text("greater than or equal to 1")
+    expect(waits).to_have_count(0)
+
+
+def test_chosen_columns_stand_in_the_address_and_back_brings_those_before(page: Page, shown: Showcase) -> None:
+    heads = page.get_by_role("table", name="Jobs").locator("thead th:not(.pick)")
+    go(page, shown, "jobs?state=dead_letter")
+    expect(heads).to_have_text(["Id", "Type", "State", "Queue", "Attempt", "Created", "Error"])
+    page.get_by_role("button", name="Columns").click()
+    dialog = page.get_by_role("dialog", name="Columns")
+    for name in ("Id", "Queue", "Tags"):
+        dialog.get_by_label(name, exact=True).click()
+    dialog.get_by_role("button", name="Done").click()
+    chosen = ["Type", "State", "Attempt", "Created", "Error", "Tags"]
+    expect(heads).to_have_text(chosen)
+    expect(page).to_have_url(re.compile(r"state=dead_letter&columns=type\+state\+attempt\+created\+error\+tags$"))
+    page.go_back()
+    expect(heads).to_have_text(["Id", "Type", "State", "Queue", "Attempt", "Created", "Error"])
+    go(page, shown, "jobs")
+    expect(heads).to_have_text(chosen)  # what was chosen last is what this reader likes
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_text("The link is on the clipboard.")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()").endswith("/jobs?columns=type+state+attempt+created+error+tags")
+    go(page, shown, "jobs?columns=state")
+    expect(heads).to_have_text(["State"])
 
 
 def test_why_a_job_waits_names_times_and_jobs_as_such(page: Page, shown: Showcase) -> None:

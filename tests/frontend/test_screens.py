@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from frontend.conftest import NARROW, SHOTS, WIDE, go
 from harness.showcase import Showcase
@@ -73,6 +73,22 @@ def test_screen_shows_what_there_is_without_a_fault_in_both_themes(page: Page, s
         assert faults(page, RULES if theme == "light" else IN_DARK) == []
     page.set_viewport_size(NARROW)
     page.screenshot(path=SHOTS / f"{name}-360.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+
+
+def test_who_is_not_signed_in_sees_a_form_without_a_fault_in_both_themes(context: BrowserContext, shown: Showcase) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page = context.new_page()
+    page.goto(shown.url)
+    page.get_by_label("E-mail").wait_for()
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        page.screenshot(path=SHOTS / f"sign-in-{theme}.png")
+        assert faults(page, RULES if theme == "light" else IN_DARK) == []
+    page.get_by_role("button", name="With an API key").click()
+    page.set_viewport_size(NARROW)
+    page.screenshot(path=SHOTS / "sign-in-360.png")
+    assert faults(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
 
 

@@ -13,7 +13,9 @@ test("a plan's filter has lists where names repeat, numbers where there are numb
   assert.deepEqual(asFilter(query), { state: ["queued", "running"], queue: "a", nonsense: "1", priority: 3 });
 });
 
-test("an order alone filters nothing", () => {
+test("an order alone filters nothing, nor do columns or what is open", () => {
+  assert.equal(asked(new URLSearchParams("columns=id+state&open=plan&on=1")).toString(), "");
+  assert.equal(isFiltered(new URLSearchParams("columns=id")), false);
   assert.equal(isFiltered(new URLSearchParams("sort=run_at")), false);
   assert.equal(isFiltered(new URLSearchParams("q=1")), true);
 });

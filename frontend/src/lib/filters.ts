@@ -1,6 +1,6 @@
 /** The filters of the list of jobs: their names are the API's, so that the page's own link says what was asked. */
 
-import { OVER } from "./over.ts";
+import { NO_FILTERS } from "./over.ts";
 
 export const STATES = ["pending", "scheduled", "queued", "claimed", "running", "retrying", "completed", "cancelled", "dead_letter", "quarantined"] as const;
 
@@ -17,11 +17,11 @@ const MANY = new Set(["state", "tag", "any_tag"]);
 /**
  * What of a link's query the API is asked: each name once but for those that may repeat. A name that the API does not know is
  * asked as well, and refused there: leaving it out would ask for more than the link says, and a plan would touch it. What is open
- * over the list (`open`, `on`) is no filter.
+ * over the list (`open`, `on`) and its `columns` are no filters.
  */
 export function asked(query: URLSearchParams): URLSearchParams {
   const search = new URLSearchParams();
-  for (const [name, value] of query) if (value && !OVER.has(name) && (MANY.has(name) || !search.has(name))) search.append(name, value);
+  for (const [name, value] of query) if (value && !NO_FILTERS.has(name) && (MANY.has(name) || !search.has(name))) search.append(name, value);
   return search;
 }
 

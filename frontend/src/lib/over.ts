@@ -14,8 +14,8 @@ export interface Over {
   close: () => void;
 }
 
-/** Names in a query that are no filters. */
-export const OVER: ReadonlySet<string> = new Set(["open", "on"]);
+/** Names in a query that are no filters: what is open, and how a list looks. */
+export const NO_FILTERS: ReadonlySet<string> = new Set(["open", "on", "columns"]);
 
 interface Step {
   over?: boolean;

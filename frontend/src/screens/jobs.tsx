@@ -30,22 +30,34 @@ const COLUMNS: Record<string, Column<Job>> = {
   partition: { name: "Partition", cell: (job) => job.partition_key ?? "", wide: true },
   tags: { name: "Tags", cell: (job) => job.tags.join(", "), wide: true },
 };
-const DEFAULT_COLUMNS = ["id", "type", "state", "queue", "attempt", "created", "error"];
+const DEFAULT_COLUMNS: readonly string[] = ["id", "type", "state", "queue", "attempt", "created", "error"];
+
+/** The columns that a link names, else those that this reader chose last. */
+function columnsOf(query: URLSearchParams): readonly string[] {
+  const named = (query.get("columns") ?? "").split(" ").filter((name) => name in COLUMNS);
+  return named.length ? named : preferred("columns", DEFAULT_COLUMNS);
+}
 
 export function Jobs({ query }: { query: URLSearchParams }): JSX.Element {
   const search = asked(query);
   const list = usePages<Job>("/v1/jobs", search, ["jobs"], (job) => job.id);
   const [selected, setSelected] = useState<Set<string>>(new Set());
-  const [columns, setColumns] = useState<string[]>(() => preferred("columns", DEFAULT_COLUMNS));
+  const columns = columnsOf(query);
   const chosen = columns.flatMap((name) => COLUMNS[name] ?? []);
+  // What was shown goes into the step that Back leads to; each further change belongs to the same step.
+  const choose = (next: readonly string[], isFirst: boolean): void => {
+    if (isFirst) setQuery({ columns: columns.join(" ") }, true);
+    prefer("columns", next);
+    setQuery({ columns: next.join(" ") }, !isFirst);
+  };
   const clear = (): void => go(to("jobs"));
   return (
     <>
       <header>
         <h1>Jobs</h1>
-        <Views query={search} />
+        <Views query={search} columns={columns} />
         {may("enqueue") && <Button onClick={() => go(to("new-job"))}>Enqueue…</Button>}
-        <ColumnsChoice columns={columns} onChange={(next) => (prefer("columns", next), setColumns(next))} />
+        <ColumnsChoice columns={columns} onChange={choose} />
       </header>
       <Filters query={query} />
       {may("operate") && <BulkBar query={search} rows={list.rows} selected={selected} onDone={() => setSelected(new Set())} />}
@@ -129,7 +141,15 @@ function Filters({ query }: { query: URLSearchParams }): JSX.Element {
 
 type Saved = Record<string, string>;
 
-function Views({ query }: { query: URLSearchParams }): JSX.Element {
+/** Where we are, with the columns that are shown, for whoever has chosen others. */
+function link(columns: readonly string[]): string {
+  const { project, path, query } = parse(location.hash);
+  const shown = columns.join(" ");
+  if (shown !== DEFAULT_COLUMNS.join(" ")) query.set("columns", shown);
+  return new URL(fragment(project, path, query), location.href).href;
+}
+
+function Views({ query, columns }: { query: URLSearchParams; columns: readonly string[] }): JSX.Element {
   const { project } = parse(location.hash);
   const [views, set] = useState<Saved>(() => preferred(`views.${project}`, {}));
   const [naming, setNaming] = useState(false);
@@ -159,7 +179,7 @@ function Views({ query }: { query: URLSearchParams }): JSX.Element {
       ) : (
         here && <Button onClick={() => setNaming(true)}>Save as a view</Button>
       )}
-      <Button onClick={() => void attempt(async () => (await navigator.clipboard.writeText(location.href), { says: "The link is on the clipboard." }))}>Copy link</Button>
+      <Button onClick={() => void attempt(async () => (await navigator.clipboard.writeText(link(columns)), { says: "The link is on the clipboard." }))}>Copy link</Button>
       {naming && (
         <Dialog title="Save these filters as a view" onClose={() => setNaming(false)}>
           <form onSubmit={save}>
@@ -177,26 +197,32 @@ function Views({ query }: { query: URLSearchParams }): JSX.Element {
   );
 }
 
-function ColumnsChoice({ columns, onChange }: { columns: string[]; onChange: (columns: string[]) => void }): JSX.Element {
+function ColumnsChoice({ columns, onChange }: { columns: readonly string[]; onChange: (columns: readonly string[], isFirst: boolean) => void }): JSX.Element {
   const [open, setOpen] = useState(false);
+  const [isFirst, setFirst] = useState(true);
+  const change = (next: readonly string[]): void => {
+    if (next.join() === columns.join()) return;
+    onChange(next, isFirst);
+    setFirst(false);
+  };
   return (
     <>
-      <Button onClick={() => setOpen(true)}>Columns</Button>
+      <Button onClick={() => (setFirst(true), setOpen(true))}>Columns</Button>
       {open && (
         <Dialog title="Columns" onClose={() => setOpen(false)}>
           <div class="form">
             {Object.entries(COLUMNS).map(([name, column]) => (
               <label key={name} class="row">
                 <input
-                  type="checkbox" checked={columns.includes(name)}
-                  onChange={() => onChange(Object.keys(COLUMNS).filter((one) => (one === name) !== columns.includes(one)))}
+                  type="checkbox" checked={columns.includes(name)} disabled={columns.length === 1 && columns.includes(name)}
+                  onChange={() => change(Object.keys(COLUMNS).filter((one) => (one === name) !== columns.includes(one)))}
                 />
                 {column.name}
               </label>
             ))}
           </div>
           <div class="row end">
-            <Button onClick={() => onChange(DEFAULT_COLUMNS)}>As it was</Button>
+            <Button onClick={() => change(DEFAULT_COLUMNS)}>As it was</Button>
             <Button kind="main" onClick={() => setOpen(false)}>
               Done
             </Button>

@@ -62,7 +62,7 @@ function Detail({ of }: { of: Queue }): JSX.Element {
         />
       </Card>
       <Partitions path={path} />
-      <Simulate queue={of} />
+      <Simulate key={of.name} queue={of} />
       {editing.isOpen && may("admin") && <EditQueue of={of} onClose={editing.close} />}
       {removing.isOpen && may("admin") && <RemoveQueue of={of} onClose={removing.close} />}
     </>

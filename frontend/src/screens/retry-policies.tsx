@@ -50,7 +50,7 @@ export function RetryPolicies(): JSX.Element {
   };
   const columns: Column<RetryPolicy>[] = [
     { name: "Name", cell: (policy) => policy.name },
-    { name: "Attempts", cell: (policy) => policy.max_attempts, end: true },
+    { name: "Attempts", cell: (policy) => policy.max_attempts, end: true, wide: true },
     { name: "Waits", cell: (policy) => <span title={waits(policy)}>{waits(policy)}{policy.jitter ? ", up to half less" : ""}</span>, wide: true }, // prettier-ignore
     { name: "Queues", cell: (policy) => users(policy).map((name, index) => <>{index > 0 && ", "}<a href={to("queues", name)}>{name}</a></>) }, // prettier-ignore
     ...(may("admin")

@@ -23,6 +23,8 @@ interface Props {
   onlyChanged?: boolean;
   /** It changes nothing: nothing is to be read again after it, and nothing takes the focus before it. */
   asksOnly?: boolean;
+  /** A link has filled it in: it is sent as soon as it stands. For forms that ask only. */
+  atOnce?: boolean;
   /** What is wrong that the API could not know of. */
   check?: (body: Body) => Faults;
   /** What it comes to, below the fields, with every change that can be read. */
@@ -34,7 +36,7 @@ interface Props {
 
 const NONE: Faults = new Map();
 
-export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Cancel", onlyChanged = false, asksOnly = false, check, preview, onTyped, children }: Props): JSX.Element {
+export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Cancel", onlyChanged = false, asksOnly = false, atOnce = false, check, preview, onTyped, children }: Props): JSX.Element {
   const form = useRef<HTMLFormElement>(null);
   const [faults, setFaults] = useState<Faults>(NONE);
   const [error, setError] = useState<Failure>();
@@ -80,6 +82,7 @@ export function Form({ inputs, more = [], verb, onSend, onCancel, cancel = "Canc
   useEffect(() => {
     form.current?.querySelector<HTMLElement>("[autofocus]")?.focus(); // a dialog does so by itself, a screen does not
     onTyped?.(read(true).body);
+    if (asksOnly && atOnce) form.current?.requestSubmit();
   }, []);
   return (
     <form ref={form} noValidate onSubmit={(event) => void send(event)} {...(preview || onTyped ? { onInput: typed } : {})}>
