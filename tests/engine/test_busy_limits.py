@@ -52,7 +52,7 @@ def moved_down(mill: Mill, job_id: str) -> None:
 
 
 def put_off(mill: Mill, job_id: str) -> None:
-    reschedule(mill.store, mill.project_id, job_id, mill.conn.execute("select now()").fetchone()[0] + H)  # type: ignore[index]
+    reschedule(mill.store, mill.project_id, job_id, mill.conn.execute("select now()").fetchone()[0] + H)
 
 
 @pytest.mark.parametrize("taken_away", [cancelled, deleted, moved_down, put_off])
