@@ -845,7 +845,7 @@ begin
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
         -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim
-        exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0);
+        exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0 or v_spots[i] is not null);
     end loop;
 
     if v_clock is not null then
@@ -1474,12 +1474,18 @@ begin
                   from (select i.id, i.limit_keys, i.lanes from tidemill.lane_news i where i.queue_id = p_queue_id
                         order by i.id limit 2000 for update skip locked) m) h
             where h.upto <= 2000))
-        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.job_ids, n.run_ats, n.lanes, n.priorities
-    ), many as materialized (  -- each lane once, and only those that are not known to have something by then
-        select array_agg(m.job_id) as jobs, array_agg(m.run_at) as times
-        from (select distinct on (u.lane, u.priority) u.job_id, u.run_at, u.lane, u.priority
-              from read r cross join lateral unnest(r.job_ids, r.run_ats, r.lanes, r.priorities) as u (job_id, run_at, lane, priority)
+        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities
+    ), many as materialized (
+        -- Each lane once, and only those that are not known to have something by then: with the job that is next in it now. The one that told of it may be
+        -- gone, without a word when it was claimed and pruned before anybody heard, and another one may have come since.
+        select array_agg(e.job_id) as jobs, array_agg(e.run_at) as times
+        from (select distinct on (u.lane, u.priority) u.run_at, u.lane, u.priority
+              from read r cross join lateral unnest(r.run_ats, r.lanes, r.priorities) as u (run_at, lane, priority)
               order by u.lane, u.priority, u.run_at) m
+        cross join lateral (
+            select i.job_id, i.run_at from tidemill.job_queue_entries i
+            where i.queue_id = p_queue_id and i.lane = m.lane and i.priority = m.priority and i.run_at >= m.run_at
+            order by i.run_at, i.job_id limit 1) e
         where (select o.due_at <= m.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
                where o.queue_id = p_queue_id and o.lane = m.lane and o.priority = m.priority limit 1) is not true
     )

@@ -73,7 +73,7 @@ def test_the_job_behind_follows_when_the_next_one_is_taken_away(
 
 
 def test_a_busy_lane_whose_next_job_is_due_later_waits_for_it_and_no_longer(mill: Mill) -> None:
-    ids = [mill.new(T0, **KEY, delay_ms=ms) for ms in (0, 0, 3_000)]
+    ids = [made.job_id for made in mill.enqueue_all([{**KEY, "delay_ms": ms} for ms in (0, 0, 3_000)], now=T0)]  # one call: ids in order
     for expected, at in ((ids[:1], S), (ids[1:2], S), ([], 2 * S), ([], 3 * S - timedelta(milliseconds=1)), (ids[2:], 3 * S)):
         jobs = mill.claim(1, now=T0 + at)
         assert [job.job_id for job in jobs] == expected
@@ -89,6 +89,32 @@ def test_a_lane_is_looked_at_again_though_nobody_tells_that_its_limit_is_free(mi
     mill.conn.execute("delete from tidemill.job_leases")
     assert mill.claim(1, now=T0 + 10 * S) == []
     assert mill.claim(1, now=T0 + 17 * S)
+
+
+def test_a_claim_takes_the_job_behind_one_that_somebody_is_about_to_take_away(mill: Mill) -> None:
+    ids = [made.job_id for made in mill.enqueue_all([KEY] * 4)]
+    assert turn(mill) == ids[0]
+    (job,) = mill.claim(1)
+    mill.settle([ack_of(job, Event.COMPLETE)])
+    other = mill.another()
+    with other.conn.transaction():
+        delete(other.store, mill.project_id, str(ids[2]))
+        assert [job.job_id for job in mill.claim(1)] == ids[3:]
+
+
+def test_a_job_is_found_though_the_one_that_told_of_its_lane_first_is_done_and_gone(mill: Mill) -> None:
+    """Where thousands of lanes are told of at once, a job may be done and pruned before a claim hears that it came."""
+    pair = [{"concurrency": {"limit": 1, "key": key}} for key in "kl"]
+    mill.enqueue_all(pair)
+    mill.conn.execute("create temporary table unheard as select * from tidemill.lane_news")
+    jobs = mill.claim(2)
+    mill.settle([ack_of(job, Event.COMPLETE) for job in jobs])
+    for job in jobs:
+        delete(mill.store, mill.project_id, job.job_id)
+    assert mill.claim(2) == []
+    mill.conn.execute("insert into tidemill.lane_news overriding system value select * from unheard")
+    made = [job.job_id for job in mill.enqueue_all(pair)]
+    assert [job.job_id for job in mill.claim(2)] == made
 
 
 def test_a_call_tells_of_fifty_lanes_in_a_row_and_of_known_ones_for_nothing(mill: Mill) -> None:
