@@ -13,7 +13,7 @@ def test_queues_are_listed_shown_set_paused_and_resumed(client: Client, say: Say
     client.create_queue("mail/bulk", priority=5)
     listed = say("queues", "list")
     assert "mail/bulk" in listed
-    assert listed.splitlines()[0].split() == ["name", "state", "priority", "weight", "at", "once", "unfinished", "lease"]
+    assert listed.splitlines()[0].split() == ["name", "state", "priority", "weight", "at", "once", "holds", "at", "most", "lease"]
     shown = say(
         "queues", "set", "mail/bulk", "--max-concurrency", "3", "--on-saturated", "cancel_running", "--max-unfinished-jobs", "20000"
     )
@@ -36,6 +36,8 @@ def test_explain_says_in_words_why_a_job_does_not_run(client: Client, say: Say) 
     assert text.startswith(f"{job}  report in queue slow: scheduled\nIt does not run because, in the order in which a claim asks (3):\n")
     assert re.search(r"  1. schedule        its time has not come  \(since \d+s, clears in 1h 59m\)\n", text)
     assert "  2. queue_paused    queue slow is paused" in text
+    assert "→ end the pause: tidemill queues resume slow\n" in text
+    assert f"→ have it now: tidemill jobs promote {job}\n" in text
     assert "  3. no_live_worker  no worker listens to its queue and type\n" in text
     assert "Note: rate class unknown does not exist: it holds nothing back.\n" in text
     assert "When it may start is not known" in text

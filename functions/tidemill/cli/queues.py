@@ -52,7 +52,7 @@ def list_queues(as_json: AsJson = False) -> None:
         for one in found:
             output.print_json(one)
     else:
-        columns = ("name", "state", "priority", "weight", "at once", "unfinished", "lease")
+        columns = ("name", "state", "priority", "weight", "at once", "holds at most", "lease")
         output.print_table(columns, map(_row, found))
 
 

@@ -22,7 +22,12 @@ with job as materialized (
     where j.status in ('pending', 'scheduled', 'queued')
 ), queue_load as materialized (
     select w.id, (select count(*) from (select 1 from tidemill.job_leases l
-                  where l.queue_id = w.queue_id and l.traits & 128 <> 0 limit w.queue_max + 1) x) as running
+                  where l.queue_id = w.queue_id and l.traits & 128 <> 0 limit w.queue_max + 1) x) as running,
+           (select array_agg(x.job_id::text) from (
+               select l.job_id from (
+                   select i.job_id, i.claimed_at from tidemill.job_leases i
+                   where i.queue_id = w.queue_id and i.traits & 128 <> 0 limit least(w.queue_max, 100)) l
+               order by l.claimed_at limit 5) x) as holders
     from waiting w where w.queue_max is not null
 ), key_load as materialized (
     -- counted no further than the limit; the oldest five of at most a hundred are named, because a limit may be a million
@@ -91,7 +96,8 @@ with job as materialized (
     union all
     select 6, 'queue_paused', w.queue_updated_at, concat('queue ', w.queue_name, ' is paused'), null from waiting w where w.is_paused
     union all
-    select 7, 'queue_concurrency', null, concat(l.running, ' of ', w.queue_max, ' places of queue ', w.queue_name, ' are taken'), null
+    select 7, 'queue_concurrency', null, concat(l.running, ' of ', w.queue_max, ' places of queue ', w.queue_name, ' are taken',
+           ' by ' || nullif(array_to_string(l.holders, ', '), '')), null
     from waiting w join queue_load l on l.id = w.id where l.running >= w.queue_max
     union all
     select 8, 'quarantine', coalesce(x.quarantined_at, j.updated_at),
