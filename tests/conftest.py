@@ -1,7 +1,9 @@
 """Fixtures for every test. Nothing here starts a server before a test (or a second process of the run) needs one.
 
-database        connection string of a migrated database of the test's own
-conn            an autocommit connection to it
+database        connection string of a migrated database of the test's own, with nothing in it; other tests may have used it before
+new_database    the same, but surely as it was cloned, for tests of plans, pages and counters. A module takes them with
+                `def database(new_database)`
+conn            an autocommit connection to `database`
 empty_database  connection string of a database that was never migrated
 pooler          a transaction pooler before the test's database (`pooler.dsn`, `pooler.violations`)
 databases       makes more of both
@@ -21,6 +23,7 @@ from psycopg import Connection
 
 from harness import server as servers
 from harness.databases import Databases, Template, drop_template, make_template
+from harness.lent import connected
 from harness.million import SHARE, Million, seed
 from harness.pooler import Pooler
 from tidemill.local import postgres
@@ -93,6 +96,13 @@ def databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
 
 @pytest.fixture
 def database(databases: Databases) -> Iterator[str]:
+    dsn = databases.lend()
+    yield dsn
+    databases.take_back(dsn)
+
+
+@pytest.fixture
+def new_database(databases: Databases) -> Iterator[str]:
     dsn = databases.clone()
     yield dsn
     databases.drop(dsn)
@@ -107,7 +117,7 @@ def empty_database(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def conn(database: str) -> Iterator[Connection]:
-    with psycopg.connect(database, autocommit=True, prepare_threshold=None) as connection:
+    with connected(database) as connection:
         yield connection
 
 
@@ -131,7 +141,7 @@ def million(databases: Databases) -> Iterator[Million]:
 def quiet_databases() -> Iterator[Databases]:
     """Databases of which only the test itself has transactions open. A module takes them with a fixture `databases` of its own."""
     with postgres.start(None, settings={"autovacuum": "off"}, fsync=False) as server:
-        made = Databases(make_template(server.dsn), "quiet")
+        made = Databases(make_template(server.dsn), "quiet", lends=False)
         yield made
         made.close()
 

@@ -12,8 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-import psycopg
-
+from harness import lent
 from harness.databases import as_url
 from tidemill.config import Settings
 from tidemill.domain import api_keys
@@ -24,7 +23,6 @@ from tidemill.http.dispatch import Dispatcher
 from tidemill.http.problem import STATUSES
 from tidemill.http.request import Request
 from tidemill.store.bootstrap import SCOPES, Founding, bootstrap
-from tidemill.store.database import Database
 
 STAGE = "test"
 
@@ -139,16 +137,16 @@ class Gateway:
         self.dsn = dsn
         self.slept: list[float] = []
         self.settings = Settings(stage=STAGE, database_url=dsn)
-        self.databases = [Database(self._as(dsn, "authorizer"))]
+        self.databases: list[lent.Warm] = []
         self.remaining_ms = 30_000
         self.log = log
         self._apps: dict[str, Any] = {}
-        self.authorizer = Authorizer(settings=self.settings, database=self.databases[0], log=log)
+        self.authorizer = Authorizer(settings=self.settings, database=self._database("authorizer"), log=log)
         self.project_id, self.key = project or found(dsn)
 
     def close(self) -> None:
         for database in self.databases:
-            database.close()
+            database.put_back()
 
     def request(self, method: str, path: str, body: Any = None, *, key: str | None = "", **more: Any) -> Reply:
         """One request with the first key (`key` None: without)."""
@@ -193,8 +191,8 @@ class Gateway:
         return result
 
     def sql(self, statement: str, params: Any = None) -> list[Any]:
-        """What a statement gives, on a connection of its own."""
-        with psycopg.connect(self.dsn, autocommit=True, prepare_threshold=None) as conn:
+        """What a statement gives, on a connection beside those of the functions."""
+        with lent.connected(self.dsn) as conn:
             cursor = conn.execute(statement, params)
             return cursor.fetchall() if cursor.description else []
 
@@ -208,15 +206,15 @@ class Gateway:
         response = self.app(routes.function_of(seen.method, seen.path))(event, Context(self.remaining_ms))
         return checked(Reply(response["statusCode"], response["headers"], response["body"], tuple(response.get("cookies", ()))))
 
-    def _as(self, dsn: str, function: str) -> str:
-        return as_role(dsn, function) if self._own_roles else dsn
+    def _database(self, function: str) -> lent.Warm:
+        database = lent.Warm(as_role(self.dsn, function) if self._own_roles else self.dsn)
+        self.databases.append(database)
+        return database
 
     def app(self, function: str) -> Any:
         """The handler of a function; the scheduler's has no App."""
         if function not in self._apps:
-            database = Database(self._as(self.dsn, function))
-            self.databases.append(database)
-            dispatcher = Dispatcher(settings=self.settings, database=database, sleep=self.slept.append, log=self.log)
+            dispatcher = Dispatcher(settings=self.settings, database=self._database(function), sleep=self.slept.append, log=self.log)
             self._apps[function] = _scheduler(dispatcher) if function == "scheduler" else App(function, dispatcher)
         return self._apps[function]
 
@@ -244,14 +242,14 @@ def found(dsn: str, *, scopes: tuple[str, ...] = SCOPES) -> tuple[str, str]:
     founding = Founding(
         email=f"owner{number}@example.test", password_hash="none", api_key=key, scopes=scopes, organization=f"o{number}", slug=f"o{number}"
     )
-    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
+    with lent.connected(dsn) as conn:
         return bootstrap(conn, founding).project_id, key.text
 
 
 def add_key(dsn: str, project_id: str, *scopes: str) -> str:
     """Another key of a project."""
     key = api_keys.compose(STAGE, uuid4(), secrets.token_urlsafe(api_keys.SECRET_BYTES))
-    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
+    with lent.connected(dsn) as conn:
         conn.execute(
             "insert into tidemill.api_keys (id, project_id, name, key_hash, scopes) values (%s, %s, 'k', %s, %s)",
             [key.key_id, project_id, key.digest, list(scopes)],

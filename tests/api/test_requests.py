@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 
 from api.gateway import Gateway, event_rest, event_v2
+from harness import lent
 from harness.clock import allowed
 from tidemill.http.fields import instant_of
 
@@ -113,6 +114,7 @@ def test_b007_the_sessions_time_zone_shifts_nothing(gateway: Gateway, zone: str)
     with psycopg.connect(gateway.dsn, autocommit=True) as conn:
         conn.execute(sql.SQL("alter database {} set timezone = {}").format(sql.Identifier(str(name)), sql.Literal(zone)))
     gateway.close()
+    lent.forget(gateway.dsn)
     (now,) = gateway.sql("select clock_timestamp()")[0]
     due = (now + timedelta(minutes=1)).astimezone(UTC)
     plain = gateway.post("/v1/jobs", {"job_type": "t", "run_at": due.isoformat()}).json["job"]

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from api.gateway import Gateway
+from harness import lent
 from harness.mill import Mill, opened
 from harness.schedules import fire, occurrences, put
 from tidemill.domain.schedule import OnMissed
@@ -104,6 +105,7 @@ def test_b014_the_databases_own_zone_changes_no_instant(gateway: Gateway, zone: 
     name = psycopg.conninfo.conninfo_to_dict(gateway.dsn)["dbname"]
     with psycopg.connect(gateway.dsn, autocommit=True) as conn:
         conn.execute(f"alter database \"{name}\" set timezone = '{zone}'".encode())
+    lent.forget(gateway.dsn)
     row = BY_ID["C14"]
     assert previewed(gateway, row, len(row.fires)) == row.fires == fired_by_ticks(gateway, row)
 

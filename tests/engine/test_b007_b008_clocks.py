@@ -19,11 +19,11 @@ ZONES = ("UTC", "Asia/Kolkata", "America/New_York")
 
 
 @pytest.fixture(params=ZONES)
-def zoned(request: pytest.FixtureRequest, database: str) -> Iterator[Mill]:
-    with psycopg.connect(database, autocommit=True) as conn:
+def zoned(request: pytest.FixtureRequest, new_database: str) -> Iterator[Mill]:
+    with psycopg.connect(new_database, autocommit=True) as conn:
         name = conn.info.dbname
         conn.execute(f"alter database {name} set timezone = '{request.param}'".encode())
-    with opened(database) as mill:
+    with opened(new_database) as mill:
         shown = mill.conn.execute("show timezone").fetchone()
         assert shown == (request.param,)
         yield mill

@@ -7,6 +7,8 @@ import time
 import uuid
 from collections.abc import Callable
 
+import pytest
+
 from harness.mill import Mill, ack_of
 from tidemill.domain.transitions import Event
 from tidemill.engine import batch as batches
@@ -16,6 +18,12 @@ FLOOR = 0.4  # the aim is 0.5; a machine that is shared leaves a fifth to chance
 ROUNDS = 4
 """How often the two may be compared until one comparison holds: neighbours spoil some of them, what is too slow fails them all."""
 AT_ONCE = 100
+
+
+@pytest.fixture
+def database(new_database: str) -> str:
+    """Pages and statistics as nobody has left them."""
+    return new_database
 
 
 def drained(mill: Mill, jobs: int) -> float:

@@ -20,6 +20,12 @@ from tidemill.store.statements import sql
 BLOCKED = 10_000
 
 
+@pytest.fixture
+def database(new_database: str) -> str:
+    """Pages and statistics as nobody has left them."""
+    return new_database
+
+
 def put_many(mill: Mill, count: int, **spec: object) -> None:
     """Enqueues `count` copies; `{i}` in a text becomes its number modulo 1,000."""
     for start in range(0, count, 1_000):

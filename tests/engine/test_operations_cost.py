@@ -21,6 +21,12 @@ PER_JOB_US = 200
 DRY_RUN_SECS = 2 * COUNT / 200_000
 
 
+@pytest.fixture
+def database(new_database: str) -> str:
+    """Pages and statistics as nobody has left them."""
+    return new_database
+
+
 def processor_secs(mill: Mill) -> float:
     """Of this process and its backend so far."""
     backend = psutil.Process(mill.conn.info.backend_pid).cpu_times()

@@ -1,4 +1,4 @@
-"""A database per test, cloned from one migrated template (about 20 ms on the embedded server)."""
+"""A database per test, cloned from one migrated template (about 20 ms on the embedded server), or lent again (harness.lent)."""
 
 import itertools
 import os
@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from harness.lent import Lender
 from tidemill.store.migrate import migrate
 
 # `drop database` sleeps 100 ms when it meets a backend that is just ending, so a database rests until its backends are gone.
@@ -45,11 +46,24 @@ def drop_template(template: Template) -> None:
 class Databases:
     """Makes and drops databases for one test process; `worker` keeps the processes' names apart."""
 
-    def __init__(self, template: Template, worker: str) -> None:
+    def __init__(self, template: Template, worker: str, *, lends: bool = True) -> None:
+        """lends False: what `lend` gives is always new."""
         self._template = template
         self._conn = _admin(template.dsn)
         self._names = (f"{template.name}_{worker}_{number}" for number in itertools.count(1))
         self._resting: deque[str] = deque()
+        self._lender = Lender(self) if lends else None
+
+    def lend(self) -> str:
+        """Connection URL of a migrated database with nothing in it; another test may have used it."""
+        return self._lender.lend() if self._lender else self.clone()
+
+    def take_back(self, dsn: str) -> None:
+        """What `lend` gave is not needed any more."""
+        if self._lender:
+            self._lender.take_back(dsn)
+        else:
+            self.drop(dsn)
 
     def clone(self) -> str:
         """Connection URL of a new migrated database."""
@@ -68,6 +82,8 @@ class Databases:
 
     def close(self) -> None:
         """Drop the rest, and end the connection that all this went over."""
+        if self._lender:
+            self._lender.close()
         self._drop_down_to(0)
         self._conn.close()
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from harness import lent
 from harness.stored import ALL_OF_A_JOB, MISPLACED, ORPHANS
 from tidemill.domain import keys
 from tidemill.domain.jobs import Ack, AckResult, ClaimedJob, ClaimRequest, Enqueued, Failure, Heartbeat, HeartbeatAnswer, Lease
@@ -26,7 +27,6 @@ from tidemill.engine.enqueue import enqueue
 from tidemill.engine.heartbeat import heartbeat
 from tidemill.engine.reap import Reaped, reap
 from tidemill.engine.settle import settle
-from tidemill.store.database import connect
 from tidemill.store.postgres import PostgresStore
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -69,20 +69,23 @@ class Mill:
     project_id: str
     worker_id: str = field(default_factory=uuid7)
     others: list[Mill] = field(default_factory=list)
+    is_closed: bool = False
 
     def __post_init__(self) -> None:
         self.store = PostgresStore(self.conn)
 
     def another(self, *, worker_id: str | None = None) -> Mill:
         """One more connection, by default as another worker."""
-        mill = Mill(self.dsn, connect(self.dsn), self.project_id, worker_id or uuid7())
+        mill = Mill(self.dsn, lent.take(self.dsn), self.project_id, worker_id or uuid7())
         self.others.append(mill)
         return mill
 
     def close(self) -> None:
         for other in self.others:
             other.close()
-        self.conn.close()
+        if not self.is_closed:
+            self.is_closed = True
+            lent.put(self.dsn, self.conn)
 
     @staticmethod
     def roll() -> float:
@@ -238,7 +241,7 @@ def found_project(conn: Connection[Any], name: str = "p") -> str:
 @contextmanager
 def opened(dsn: str) -> Iterator[Mill]:
     """A mill on a fresh project of this database."""
-    conn = connect(dsn)
+    conn = lent.take(dsn)
     mill = Mill(dsn, conn, found_project(conn))
     try:
         yield mill

@@ -24,7 +24,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-LOADED = ("typer", "typer.main", "rich.console", "rich.table", "httpx", "pydantic", "psycopg")
+LOADED = (
+    "typer", "typer.main", "typer._adapters", "rich.console", "rich.table", "rich.markdown", "rich.panel", "rich.columns", "rich.traceback",
+    "httpx", "httpcore", "h2.connection", "certifi", "encodings.idna", "pydantic", "pydantic.main", "psycopg",
+)  # fmt: skip
 ENOUGH = 1 << 20
 TESTS = Path(__file__).resolve().parents[1]
 

@@ -13,7 +13,8 @@ from tidemill.local import postgres
 
 URL_VARIABLE = "TIDEMILL_TEST_DATABASE_URL"
 IMAGE = "postgres:18-alpine"
-EMBEDDED_SETTINGS = {"max_connections": "300", "shared_buffers": "256MB", "max_wal_size": "4GB", "autovacuum_naptime": "30s"}
+# No vacuum on its own: what a plan is made of changes when a test says so, not when a timer does.
+EMBEDDED_SETTINGS = {"max_connections": "300", "shared_buffers": "256MB", "max_wal_size": "4GB", "autovacuum": "off"}
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def docker_answers() -> bool:
 def _container() -> TestServer:
     from testcontainers.postgres import PostgresContainer
 
-    container = PostgresContainer(IMAGE, driver=None).with_command("postgres -c fsync=off -c full_page_writes=off -c max_connections=300")
+    more = "-c max_connections=300 -c autovacuum=off"
+    container = PostgresContainer(IMAGE, driver=None).with_command(f"postgres -c fsync=off -c full_page_writes=off {more}")
     container.start()
     return TestServer(container.get_connection_url(), container.stop)

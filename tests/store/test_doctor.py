@@ -21,6 +21,11 @@ def found(conn: Connection[Any], name: str, **more: Any) -> Finding:
 
 
 @pytest.fixture
+def database(new_database: str) -> str:
+    return new_database
+
+
+@pytest.fixture
 def mill(database: str) -> Any:
     with opened(database) as made:
         yield made
