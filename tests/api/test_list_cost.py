@@ -26,9 +26,11 @@ class Filled(NamedTuple):
     ids: list[str]
 
 
-@pytest.fixture(scope="module", params=["unknown", "analysed"])
-def filled(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Filled]:
-    """30,000 jobs, half of them completed, 500 dead, 300 running, the rest due or ahead; another project with as many."""
+@pytest.fixture(scope="module")
+def unknown(databases: Databases) -> Iterator[tuple[str, str]]:
+    """A database that nobody has analysed, and its first project: 30,000 jobs, half of them completed, 500 dead, 300 running, the rest due
+    or ahead; another project with as many.
+    """
     gateway = Gateway(databases.clone())
     with psycopg.connect(gateway.dsn, autocommit=True, prepare_threshold=None) as conn:
         for table in ("jobs", "job_executions", "job_queue_entries", "job_leases"):
@@ -49,13 +51,23 @@ def filled(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Fil
                 acks = [{"job_id": job["id"], "lease_token": job["lease_token"], "outcome": outcome, "retryable": False} for job in claimed]
                 if outcome:
                     assert gateway.post("/v1/acks", {"acks": acks}).status == 200
+    gateway.close()
+    yield gateway.dsn, gateway.project_id
+    databases.drop(gateway.dsn)
+
+
+@pytest.fixture(scope="module", params=["unknown", "analysed"])
+def filled(request: pytest.FixtureRequest, databases: Databases, unknown: tuple[str, str]) -> Iterator[Filled]:
+    """A copy, which takes a tenth of the time."""
+    original, project_id = unknown
+    dsn = databases.copy(original)
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
         if request.param == "analysed":
             conn.execute("analyze")
         newest = "select id::text from tidemill.jobs where project_id = %s order by id desc limit 200"
-        ids = [row[0] for row in conn.execute(newest, [gateway.project_id])]
-        yield Filled(conn, gateway.project_id, ids)
-    gateway.close()
-    databases.drop(gateway.dsn)
+        ids = [row[0] for row in conn.execute(newest, [project_id])]
+        yield Filled(conn, project_id, ids)
+    databases.drop(dsn)
 
 
 def cost(filled: Filled, name: str, params: dict[str, Any]) -> tuple[int, int]:

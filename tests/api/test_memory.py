@@ -11,7 +11,7 @@ import pytest
 from api.gateway import Gateway
 
 TESTS = Path(__file__).resolve().parents[1]
-REQUESTS = 2_000
+REQUESTS = 2_000 if os.environ.get("TIDEMILL_TEST_FULL_SIZE") else 1_000
 MOST_MB = 1.5
 MOST_BLOCKS = REQUESTS // 4
 """What the interpreter may hold more than before. A leak of one object, or one entry of a cache, per request would be REQUESTS."""

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import ssl
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -321,3 +322,13 @@ def test_closed_client_says_so() -> None:
 
 def test_client_is_found_at_the_top() -> None:
     assert tidemill.Client is Client
+
+
+def test_authorities_are_loaded_for_an_encrypted_api_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take 60 ms, most of what a command takes."""
+    loaded = []
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **more: loaded.append(more))
+    Client("http://api.example", KEY).close()
+    assert loaded == []
+    Client("https://api.example", KEY).close()
+    assert len(loaded) == 1

@@ -108,7 +108,7 @@ def test_quarantined_jobs_are_listed_shown_released_and_discarded_by_the_first_c
     assert say("quarantine", "list") == "nothing is quarantined\n"
     client.create_queue("deadly", quarantine_after=1)
     jobs = [client.enqueue("kills", {"n": n}, queue="deadly").id for n in range(2)]
-    with httpx.Client(base_url=instance.url, headers={"authorization": f"Bearer {instance.api_key}"}, timeout=60) as worker:
+    with httpx.Client(base_url=instance.url, headers={"authorization": f"Bearer {instance.api_key}"}, timeout=60, verify=False) as worker:
         me = worker.post("/v1/workers", json={"name": "w", "queues": ["deadly"], "max_concurrency": 2}).json()["worker_id"]
         claimed = worker.post("/v1/claims", json={"worker_id": me, "queues": ["deadly"], "limit": 2}).json()["jobs"]
         error = {"class": "OutOfMemory", "message": "killed"}

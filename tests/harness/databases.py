@@ -69,6 +69,10 @@ class Databases:
         """Connection URL of a new migrated database."""
         return self._make(self._template.name)
 
+    def copy(self, dsn: str) -> str:
+        """Connection URL of a new database with all that this one has; nobody may be connected to it."""
+        return self._make(str(conninfo_to_dict(dsn)["dbname"]))
+
     def empty(self) -> str:
         """Connection URL of a new database without a schema of ours."""
         return self._make("template0")

@@ -80,8 +80,10 @@ class Dev:
         return str(self.about["dsn"])
 
     def client(self, **arguments: Any) -> httpx.Client:
-        """An HTTP client with the printed key."""
-        return httpx.Client(base_url=self.url, headers={"authorization": f"Bearer {self.about['api_key']}"}, timeout=40, **arguments)
+        """An HTTP client with the printed key. Nothing is encrypted here, so it loads no authorities, which takes 60 ms."""
+        return httpx.Client(
+            base_url=self.url, headers={"authorization": f"Bearer {self.about['api_key']}"}, timeout=40, verify=False, **arguments
+        )
 
     def family(self) -> list[psutil.Process]:
         """Every process that comes from it, now."""

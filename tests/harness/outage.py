@@ -16,7 +16,7 @@ class Proxy:
     def __init__(self, target: str) -> None:
         self.is_down = False
         self.refused = threading.Event()
-        self._http = httpx.Client(base_url=target, timeout=30)
+        self._http = httpx.Client(base_url=target, timeout=30, verify=False)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from harness.mill import Mill, ack_of, until, waiting_on_locks
+from harness.mill import Mill, ack_of, scaled, until, waiting_on_locks
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.jobs import ClaimRequest
 from tidemill.domain.transitions import Event
@@ -25,7 +25,7 @@ from tidemill.engine.enqueue import enqueue
 from tidemill.engine.settle import settle
 from tidemill.store.database import Database
 
-ROUNDS = 1_000
+ROUNDS = scaled(400)
 IN_VAIN = """
 select count(*) from tidemill.jobs j
 where j.phase = 'waiting' and not j.is_held and not exists (
@@ -65,7 +65,7 @@ ENDS: dict[str, tuple[Callable[[Mill, Any], Any], set[str]]] = {
 
 @pytest.mark.parametrize("end", ["complete", "fail", "force_cancel"])
 def test_b055_children_enqueued_while_their_parent_ends_never_wait_in_vain(mill: Mill, end: str) -> None:
-    rounds = ROUNDS if end == "complete" else ROUNDS // 5
+    rounds = ROUNDS if end == "complete" else ROUNDS // 2
     for _ in range(0, rounds, 500):
         mill.enqueue_all([{}] * min(500, rounds))
     parents = [job for _ in range(0, rounds, 500) for job in mill.claim(500)]
