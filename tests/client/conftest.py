@@ -1,7 +1,10 @@
 """A project with its default queue, and SQLAlchemy on the same database."""
 
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,6 +16,7 @@ from sqlalchemy.orm import Session
 from harness.dev import cli
 from harness.instance import Instance, running
 from harness.tenants import tenant
+from harness.visited import Visited
 from tidemill.client import Client
 from tidemill.domain.jobs import ClaimedJob, ClaimRequest
 from tidemill.engine.claim import claim
@@ -58,18 +62,23 @@ def claimable(conn: Connection, project: str) -> Any:
     return look
 
 
-@pytest.fixture(scope="session")
-def shared_instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+@contextmanager
+def begun() -> Iterator[Instance]:
     """The real thing, one for the tests of this folder."""
-    with (tmp_path_factory.mktemp("instance") / "log").open("wb") as log, running(log) as made:
+    with tempfile.TemporaryFile() as log, running(log) as made:
         yield made
 
 
+SHARED = Visited(Path(__file__).parent, begun)
+pytest_runtest_teardown = SHARED.teardown
+pytest_sessionfinish = SHARED.finish
+
+
 @pytest.fixture(scope="module")
-def instance(shared_instance: Instance) -> Instance:
+def instance() -> Instance:
     """As if it were the module's own: with a project that nobody else has touched."""
-    made = tenant(shared_instance.dsn)
-    return replace(shared_instance, api_key=made.api_key, project_id=made.project_id)
+    made = tenant(SHARED.get().dsn)
+    return replace(SHARED.get(), api_key=made.api_key, project_id=made.project_id)
 
 
 @pytest.fixture

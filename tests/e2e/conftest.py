@@ -6,29 +6,37 @@ own_project the same with a project of the module's own
 
 import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
 from harness.dev import Dev
 from harness.tenants import tenant
+from harness.visited import Visited
 
 
-@pytest.fixture(scope="session")
-def shared_dev() -> Iterator[Dev]:
+@contextmanager
+def begun() -> Iterator[Dev]:
     with Dev("--ephemeral", "--port", "0", "--no-worker") as running:
         yield running.ready()
 
 
-@pytest.fixture(scope="module")
-def dev(shared_dev: Dev) -> Dev:
-    return shared_dev
+SHARED = Visited(Path(__file__).parent, begun)
+pytest_runtest_teardown = SHARED.teardown
+pytest_sessionfinish = SHARED.finish
 
 
 @pytest.fixture(scope="module")
-def own_project(shared_dev: Dev) -> Dev:
-    made, seen = tenant(shared_dev.dsn), copy.copy(shared_dev)
-    seen.about = {**shared_dev.about, "api_key": made.api_key, "project_id": made.project_id}
+def dev() -> Dev:
+    return SHARED.get()
+
+
+@pytest.fixture(scope="module")
+def own_project() -> Dev:
+    made, seen = tenant(SHARED.get().dsn), copy.copy(SHARED.get())
+    seen.about = {**seen.about, "api_key": made.api_key, "project_id": made.project_id}
     return seen
 
 

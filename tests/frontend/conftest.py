@@ -21,6 +21,7 @@ import pytest
 
 from harness.dev import Dev
 from harness.showcase import Showcase, arrange
+from harness.visited import Visited
 from tidemill.http import routes
 
 pytest.importorskip("playwright.sync_api", reason="no playwright here: scripts/setup page")
@@ -63,11 +64,21 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
-def instance(built: Path) -> Iterator[Dev]:
-    """The one instance of a run. No worker and no ticks run in it: what a test sees is what a test made."""
+@contextlib.contextmanager
+def begun() -> Iterator[Dev]:
+    """The instance of these tests. No worker and no ticks run in it: what a test sees is what a test made."""
     with Dev("--ephemeral", "--port", "0", "--no-worker", "--no-ticks") as dev:
         yield dev.ready()
+
+
+SHARED = Visited(Path(__file__).parent, begun)
+pytest_runtest_teardown = SHARED.teardown
+pytest_sessionfinish = SHARED.finish
+
+
+@pytest.fixture(scope="module")
+def instance(built: Path) -> Dev:
+    return SHARED.get()
 
 
 @pytest.fixture(scope="module")
