@@ -7,11 +7,11 @@ import pytest
 from api.gateway import Gateway
 from api.people import person
 from api.test_audit import RECIPES
+from harness import lent
 from harness.roles import as_role
 from tidemill.http import routes
 from tidemill.http.app import App
 from tidemill.http.dispatch import Dispatcher
-from tidemill.store.database import Database
 
 SERVED = {f"{route.method} {route.path}" for route in routes.of("admin")}
 LISTS = [route.path for route in routes.of("admin") if route.method == "GET" and "{" not in route.path]
@@ -22,7 +22,7 @@ class Fenced(Gateway):
 
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
-        database = Database(as_role(dsn, "tidemill_admin"))
+        database = lent.Warm(as_role(dsn, "tidemill_admin"))
         self.databases.append(database)
         self._apps["admin"] = App("admin", Dispatcher(settings=self.settings, database=database))
 

@@ -38,7 +38,8 @@ CATALOGS = ("pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_trigg
 # Changes with whatever a migration could change, with a VACUUM and with an ANALYZE.
 SCHEMA = (
     "select (select array[count(*), sum(relpages), sum(reltuples)]::text from pg_class where oid >= 16384 and relkind in ('r', 'i')),"
-    " (select count(*) from pg_statistic where starelid >= 16384), (select count(*) from pg_db_role_setting), "
+    " (select count(*) from pg_statistic where starelid >= 16384), (select count(*) from pg_db_role_setting s"
+    " join pg_database d on d.oid = s.setdatabase where d.datname = current_database()), "
     + ", ".join(f"(select array[count(*), sum(xmin::text::bigint)]::text from {catalog})" for catalog in CATALOGS)
 )
 BYTES = "select sum(pg_relation_size(oid)) from pg_class where oid >= 16384 and relkind in ('r', 'i')"
