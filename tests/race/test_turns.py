@@ -132,6 +132,29 @@ def test_a_claim_waits_once_for_all_its_queues_and_never_with_jobs_in_hand(mill:
         assert waits[1] > 0 == waits[2]
 
 
+def test_a_claim_of_one_queue_stands_in_line_at_once_instead_of_asking_twice(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "TURN_MS", 60_000)
+    mill.queue("second")
+    mill.enqueue_all([{"partition_key": "p", "queue": queue} for queue in ("default", "second")])
+    other, waits = mill.another(), []
+    ask = other.store._rows
+
+    def noted(name: str, params: dict[str, Any]) -> list[Any]:
+        waits.extend([params["wait_ms"]] if name == "transitions/claim_gated" else [])
+        return ask(name, {**params, "wait_ms": 0} if waits else params)
+
+    monkeypatch.setattr(other.store, "_rows", noted)
+    with mill.conn.transaction():
+        mill.conn.execute(LOCK.encode())
+        assert claim_in_turn(other.store, ClaimRequest(mill.project_id, other.worker_id, ("default",), 5, None, 30_000)) == []
+        assert len(waits) == 1
+        assert waits[0] > 0
+        waits.clear()
+        assert claim_in_turn(other.store, ClaimRequest(mill.project_id, other.worker_id, ("default", "second"), 5, None, 30_000)) == []
+        assert waits[:2] == [0, 0]
+        assert waits[2] > 0
+
+
 def idle_partitions(mill: Mill) -> int:
     """Serves two partitions and lets two days go by; how many may go."""
     mill.enqueue_all([{"partition_key": name} for name in "ab"])

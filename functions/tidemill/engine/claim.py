@@ -25,10 +25,13 @@ def claim(store: ClaimStore, request: ClaimRequest, *, now: datetime | None = No
 
 
 def claim_in_turn(store: ClaimStore, request: ClaimRequest, *, now: datetime | None = None) -> list[ClaimedJob]:
-    """As claim, but one that found nothing because others were at a queue waits in line for it, at most TURN_MS.
+    """As claim, but one that found nothing because others were at a queue waits in line for it, at most TURN_MS; at once at its
+    only queue.
 
     Whoever only tried would never have a turn at a queue where others wait: Postgres gives a lock to those in line first.
     """
+    if len(request.queues) == 1:
+        return claim(store, request, now=now, wait_ms=TURN_MS)
     return claim(store, request, now=now) or (claim(store, request, now=now, wait_ms=TURN_MS) if store.met_others else [])
 
 
