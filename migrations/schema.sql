@@ -544,6 +544,7 @@ declare
     v_limited boolean;
     v_turn double precision;
     v_others text[] := '{}';
+    v_is_choosy boolean;     -- whether there may be ready lanes that are not for this worker
     v_woken text[];
     v_freed bigint[];        -- limits that have places again, and their lanes until the first round has chosen (tidemill.offer_freed)
     v_free_places tid[];
@@ -641,6 +642,8 @@ begin
             limit 10000);
     end if;
 
+    v_is_choosy := p_job_types is not null or v_others <> '{}';
+
     for v_round in 1..50 loop
         exit when v_room <= 0;
 
@@ -650,8 +653,15 @@ begin
         v_turns := ceil(v_room::numeric / v_handful)::integer;
         with parts as materialized (
             select p.partition_key, p.virtual_finish, p.weight
-            from tidemill.queue_partitions p
-            where p.queue_id = p_queue_id and p.is_ready
+            from (select o.partition_key, o.virtual_finish, o.weight from tidemill.queue_partitions o
+                  where o.queue_id = p_queue_id and o.is_ready
+                  order by o.virtual_finish, o.partition_key limit case when v_is_choosy then 5000 else least(v_turns, 500) end) p
+            -- partitions whose lanes are all for others take no turn from this worker, or they would stand in front of it as long as the others stay away
+            where not v_is_choosy or p.partition_key = '' or p.partition_key = any(coalesce(v_free_parts, '{}'))
+               or (select l.lane from tidemill.queue_lanes l
+                   where l.queue_id = p_queue_id and l.partition_key = p.partition_key and l.is_ready
+                     and (p_job_types is null or l.job_type = any(p_job_types)) and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
+                   order by l.priority desc, l.due_at, l.lane limit 1) is not null
             order by p.virtual_finish, p.partition_key
             limit least(v_turns, 500)
         ), level as materialized (
@@ -717,7 +727,6 @@ begin
                bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
         into v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
         from chosen c where c.limit_key is null or c.of_limit = 1;
-        v_clock := coalesce(v_turn, v_clock);
         if v_free_places is not null then  -- what was offered and not chosen is ready like any other
             select array_agg(f.place order by f.place), array_agg(f.due_at order by f.place) into v_places, v_dues
             from unnest(v_free_places, v_free_dues) as f (place, due_at);
@@ -774,7 +783,13 @@ begin
         -- take
         return query
             with want as materialized (
-                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_since[i] as since, v_wants[i] as n, case when v_wants[i] = 1 then v_spots[i] end as spot
+                select i, v_lanes[i] as lane, v_levels[i] as priority, v_parts[i] as partition_key, v_since[i] as since, v_wants[i] as n,
+                       case when v_wants[i] = 1 then v_spots[i] end as spot,
+                       -- in lane 0, jobs that a limit has come upon and that are not in their lanes yet may stand in front: a claim passes 2,000
+                       coalesce(case when v_lanes[i] = 0 and v_types <> '{}' and p_job_types is null then (
+                           select e.run_at from tidemill.job_queue_entries e
+                           where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v_levels[i] and e.run_at <= v_now
+                           order by e.run_at, e.job_id offset 2000 limit 1) end, v_now) as upto
                 from generate_subscripts(v_lanes, 1) as i where v_wants[i] > 0
             ), positions as materialized (
                 select array_agg(w.lane order by w.lane, w.i) as lanes, array_agg(w.i order by w.lane, w.i) as of from want w
@@ -784,15 +799,18 @@ begin
                     select d.ctid from want w
                     cross join lateral (
                         select c.ctid from tidemill.job_queue_entries c
-                        where c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at >= w.since and c.run_at <= v_now
+                        where c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at >= w.since and c.run_at <= w.upto
                           and (w.lane <> 0 or ((p_job_types is null and cardinality(v_types) = 0) or exists (
                               select 1 from tidemill.jobs j where j.id = c.job_id
                                 and (p_job_types is null or j.job_type = any(p_job_types)) and not (j.job_type = any(v_types)))))
                         order by c.run_at, c.job_id limit w.n for update skip locked) d where w.spot is null) || array(
-                    select d.ctid from want w cross join lateral (
+                    select d.ctid from want w
+                    cross join lateral (
                         select c.ctid from tidemill.job_queue_entries c
-                        where c.ctid = w.spot and c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority and c.run_at >= w.since and c.run_at <= v_now
-                        limit 1 for update skip locked) d where w.spot is not null))
+                        where c.ctid = w.spot and c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority
+                          and c.run_at >= w.since and c.run_at <= v_now
+                        limit 1 for update skip locked) d
+                    where w.spot is not null))
                 returning e.lane, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
             ), aside as materialized (
                 -- of what was taken, the quarantined: not leased
@@ -804,8 +822,9 @@ begin
                 insert into tidemill.job_leases (
                     job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
                     lease_ms, weight, lane, limit_key, partition_key, type_key)
-                select t.job_id, encode(substr(sha256(v_seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, p_queue_id, p_worker_id, t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint,
-                       t.run_at, v_now, case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
+                select t.job_id, encode(substr(sha256(v_seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, p_queue_id, p_worker_id,
+                       t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint, t.run_at, v_now,
+                       case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
                        v_keys[l.i], case when t.lane <> 0 then v_parts[l.i] end, (
                            select tidemill.type_key(v_queue.project_id, o.job_type) from tidemill.queue_lanes o
                            where cardinality(v_types) > 0 and o.ctid = v_stands[l.i] and o.job_type = any(v_types))
@@ -837,6 +856,9 @@ begin
             from leased l order by l.priority desc, l.run_at, l.job_id;
         get diagnostics v_taken = row_count;
         v_room := v_room - v_taken;
+        if v_taken > 0 then  -- time goes by what is served: a claim in vain must not let those that come back go behind the others
+            v_clock := v_turn;
+        end if;
 
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
         perform tidemill.leave_lanes(p_queue_id, v_lanes, v_levels, v_stands, v_since, v_parts, v_wants, case when v_is_all and v_limited then v_lefts end,
@@ -1950,7 +1972,8 @@ begin
         select o.*
         from unnest(p_freed) as k (key)
         cross join lateral (
-            select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, e.due_at, e.spot, e.is_more and r.look_at > p_now + interval '1 second' as may_nap,
+            select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, e.due_at, e.spot,
+                   e.is_more and r.look_at > p_now + interval '1 second' as may_nap,
                    e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
                    as is_offer
             from tidemill.queue_lanes r

@@ -77,6 +77,37 @@ def test_partitions_are_served_however_few_others_wait(mill: Mill) -> None:
     assert counts == {"a": 500, "b": 3}
 
 
+def test_partitions_with_jobs_for_other_workers_only_hide_no_job_from_this_one(mill: Mill) -> None:
+    """They stay at the head of the circle, because nobody serves them: a claim of one looked at the first, a claim of 200 at 67."""
+    mill.enqueue_all([{"partition_key": f"p{i:03}", "job_type": "a"} for i in range(130)])
+    ours = mill.new(partition_key="q", job_type="b")
+    assert [job.job_id for job in mill.claim(1, job_types=["b"])] == [ours]
+    assert len(mill.claim(500)) == 130
+
+
+def test_partitions_that_stick_to_a_worker_who_does_not_come_hide_no_job(mill: Mill) -> None:
+    mill.conn.execute(
+        "insert into tidemill.workers (id, project_id, name, max_concurrency, lease_ms) values (%s, %s, 'other', 9, 30000)",
+        [mill.another().worker_id, mill.project_id],
+    )
+    mill.enqueue_all([{"partition_key": f"p{i:03}", "sticky_worker": "other"} for i in range(130)])
+    ours = mill.new(partition_key="q")
+    assert [job.job_id for job in mill.claim(1)] == [ours]
+    assert len(mill.others[0].claim(500)) == 130
+
+
+def test_claims_in_vain_change_nobodys_turn(mill: Mill) -> None:
+    """Each lets partitions that wait at a limit leave the circle; they came back as if they had been served: the last ones never were."""
+    mill.enqueue_all([{"partition_key": f"p{i:03}", "concurrency": {"limit": 1, "key": "K"}} for i in range(30)] * 2)
+    counts: Counter[str] = Counter()
+    for _ in range(30):
+        (job,) = mill.claim(1)
+        assert mill.claim(1) == []
+        counts.update(mill.conn.execute("select partition_key from tidemill.jobs where id = %s", [job.job_id]).fetchone() or ())
+        mill.complete(job)
+    assert set(counts.values()) == {1}
+
+
 @pytest.mark.parametrize("gated", [False, True], ids=["plain", "gated"])
 def test_queues_go_by_priority_and_then_by_weight(mill: Mill, gated: bool) -> None:
     mill.conn.execute("select setseed(0.25)")

@@ -113,6 +113,17 @@ def test_claim_walks_no_lane_twice_though_only_some_tables_have_statistics(mill:
     assert _blocks(mill) < BLOCKED
 
 
+def test_a_claim_passes_a_bounded_number_of_jobs_that_a_limit_has_come_upon(mill: Mill) -> None:
+    """Whoever sets a limit moves most of them; each claim moves some more, and does not read all the others for one job behind them."""
+    put_many(mill, BLOCKED)
+    mill.enqueue_all([{"job_type": "free", "priority": 100}])
+    limits.put_limit(mill.store, mill.project_id, StandingLimit("l", 0, job_type="t"))
+    assert mill.claim(1) == []
+    assert _blocks(mill) < 3 * BLOCKED  # 5,000 jobs it does not pass; 6 blocks a job
+    limits.relane_now(mill.store, mill.project_id)
+    assert [job.job_type for job in mill.claim(1)] == ["free"]
+
+
 def _blocks(mill: Mill) -> int:
     """What a claim of one job reads."""
     queue = mill.conn.execute("select id from tidemill.queues where name = 'default'").fetchone()
