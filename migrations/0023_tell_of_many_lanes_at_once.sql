@@ -969,8 +969,10 @@ begin
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
-        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim
-        exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0 or v_spots[i] is not null);
+        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim. (What has no gates may be for
+        -- other workers all of it: then it is the others' turn.)
+        exit when v_taken = 0
+            and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0 or v_spots[i] is not null or v_lanes[i] = 0);
     end loop;
 
     if v_clock is not null then

@@ -2,11 +2,13 @@
 -- because joins of tables without statistics read all entries for each of them.
 
 -- Moves due jobs of types with a standing limit from lane 0 (no gates) to the lane that their columns mean, and appends news of it. Looks at the
--- first p_limit due entries of each priority of the queue, moves at most p_limit, passes over what somebody holds. Returns how many it moved.
+-- first p_limit (or p_look) due entries of each priority of the queue, moves at most p_limit, passes over what somebody holds. Returns how many it moved.
 -- Claims call it, so that nothing that was enqueued, retried or promoted without knowing of the limit escapes it; the scheduler, so that few are left.
 -- Entries and jobs are looked up one by one and locked; then written by their places, which nobody changes meanwhile, with a snapshot that is younger than the locks.
 -- Locks: entries (skip locked) -> jobs (skip locked).
-create or replace function tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer, p_now timestamptz) returns bigint
+-- squawk-ignore ban-drop-function
+drop function tidemill.relane(uuid, text[], integer, timestamptz); -- calls of four arguments go to the next one, in the same transaction
+create function tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer, p_now timestamptz, p_look integer default null) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set jit = off
@@ -29,7 +31,7 @@ begin
         cross join lateral (
             select d.priority, d.run_at, d.job_id from tidemill.job_queue_entries d
             where d.queue_id = p_queue_id and d.lane = 0 and d.priority = v.priority and d.run_at <= p_now
-            order by d.run_at, d.job_id limit p_limit) e
+            order by d.run_at, d.job_id limit coalesce(p_look, p_limit)) e
     ), limited as materialized (
         select s.priority, s.run_at, s.job_id from seen s
         cross join lateral (select 1 from tidemill.jobs i where i.id = s.job_id and i.job_type = any(p_types) limit 1) j

@@ -866,8 +866,10 @@ begin
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
-        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim
-        exit when v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0 or v_spots[i] is not null);
+        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim. (What has no gates may be for
+        -- other workers all of it: then it is the others' turn.)
+        exit when v_taken = 0
+            and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0 or v_spots[i] is not null or v_lanes[i] = 0);
     end loop;
 
     if v_clock is not null then
@@ -2233,7 +2235,7 @@ begin
         using errcode = case p_code when 'idempotency_conflict' then 'TM409' when 'queue_full' then 'TM429' else 'TM422' end;
 end $$;
 
-CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer, p_now timestamp with time zone) RETURNS bigint
+CREATE FUNCTION tidemill.relane(p_queue_id uuid, p_types text[], p_limit integer, p_now timestamp with time zone, p_look integer DEFAULT NULL::integer) RETURNS bigint
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET jit TO 'off'
@@ -2256,7 +2258,7 @@ begin
         cross join lateral (
             select d.priority, d.run_at, d.job_id from tidemill.job_queue_entries d
             where d.queue_id = p_queue_id and d.lane = 0 and d.priority = v.priority and d.run_at <= p_now
-            order by d.run_at, d.job_id limit p_limit) e
+            order by d.run_at, d.job_id limit coalesce(p_look, p_limit)) e
     ), limited as materialized (
         select s.priority, s.run_at, s.job_id from seen s
         cross join lateral (select 1 from tidemill.jobs i where i.id = s.job_id and i.job_type = any(p_types) limit 1) j

@@ -96,6 +96,12 @@ def test_partitions_that_stick_to_a_worker_who_does_not_come_hide_no_job(mill: M
     assert len(mill.others[0].claim(500)) == 130
 
 
+def test_jobs_without_gates_that_are_for_others_hide_no_gated_job_of_this_worker(mill: Mill) -> None:
+    mill.enqueue_all([{"job_type": "a"}] * 3)
+    ours = mill.new(job_type="b", concurrency={"limit": 1, "key": "k"})
+    assert [job.job_id for job in mill.claim(1, job_types=["b"])] == [ours]
+
+
 def test_claims_in_vain_change_nobodys_turn(mill: Mill) -> None:
     """Each lets partitions that wait at a limit leave the circle; they came back as if they had been served: the last ones never were."""
     mill.enqueue_all([{"partition_key": f"p{i:03}", "concurrency": {"limit": 1, "key": "K"}} for i in range(30)] * 2)

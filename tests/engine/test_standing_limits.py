@@ -161,6 +161,15 @@ def test_thousands_from_before_a_limit_are_moved_in_bounded_steps_and_hide_nobod
     assert mill.misplaced() == []
 
 
+def test_jobs_from_before_a_limit_are_moved_from_behind_others_that_no_worker_takes(mill: Mill) -> None:
+    mill.enqueue_all([{"job_type": "nobodys"}] * 600)
+    ours = mill.new(job_type="t")
+    limits.put_limit(mill.store, mill.project_id, StandingLimit("l", 1, job_type="t"))
+    assert mill.claim(1, job_types=["t"]) == []
+    limits.relane_now(mill.store, mill.project_id)
+    assert [job.job_id for job in mill.claim(1, job_types=["t"])] == [ours]
+
+
 def test_removed_limit_sets_free_what_waited_for_it(mill: Mill) -> None:
     limit_type(mill, "heavy", 1)
     mill.enqueue_all([{"job_type": "heavy"}] * 5)
