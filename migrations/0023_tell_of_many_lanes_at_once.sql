@@ -1,8 +1,5 @@
 -- One write less for each job of a busy limit, and news of many lanes in one row (docs/adr/0022).
 
--- Claims that are under way heard of no such news and would throw them away: they end first, and those that begin now go on with what is defined here.
-lock table tidemill.job_leases in share row exclusive mode;
-
 -- News of a fifth kind: lanes that have something, each with one of its jobs and when it is due. run_at is the earliest of them.
 alter table tidemill.lane_news
     add column job_ids uuid[], add column run_ats timestamptz[], add column lanes bigint[], add column priorities smallint[];
