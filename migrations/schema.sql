@@ -1483,6 +1483,7 @@ CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now times
 #variable_conflict use_column
 declare
     v_has_types boolean;
+    v_limited bigint[];      -- job types with a standing limit
     v_jobs uuid[];           -- one job of a lane each, and when the lane has something
     v_times timestamptz[];
     v_lanes bigint[];
@@ -1557,6 +1558,13 @@ begin
 
     -- what has come due, is due for another look, or waits for a standing limit that has places again
     v_has_types := freed is not null and exists (select 1 from tidemill.queue_lanes o where o.type_key is not null);
+    if v_has_types then
+        v_limited := array(
+            select tidemill.type_key(c.project_id, c.job_type)
+            from (select i.project_id from tidemill.queues i where i.id = p_queue_id limit 1) q
+            cross join lateral (select i.project_id, i.job_type from tidemill.concurrency_limits i
+                                where i.project_id = q.project_id and i.job_type is not null) c);
+    end if;
     with changed as (
         update tidemill.queue_lanes l
         set is_ready = l.due_at <= p_now, look_at = l.due_at, blocked_by = null, blocked_since = null
@@ -1565,12 +1573,12 @@ begin
              where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= p_now
              order by w.look_at limit 500)
             union all
-            -- a type's lanes wait in line: those that were woken in vain go to its end
+            -- a type's lanes wait in line: those that were woken in vain go to its end. Where the limit is no more, all of them go
             (select w.ctid from unnest(case when v_has_types then freed end) as k (key)
              cross join lateral (
                  select o.ctid from tidemill.queue_lanes o
                  where o.type_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key'
-                 order by o.blocked_since limit 2 * p_limit + 10) w)
+                 order by o.blocked_since limit case when k.key = any(v_limited) then 2 * p_limit + 10 else 2000 end) w)
             union all
             (select o.ctid from unnest(v_lanes, v_levels) as n (lane, priority)
              cross join lateral (

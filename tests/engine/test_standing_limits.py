@@ -400,3 +400,15 @@ def test_lane_is_looked_at_again_when_the_quarantine_takes_the_dear_job_in_front
         pass
     assert mill.state(dear) == "quarantined"
     assert [job.job_id for job in mill.claim(5, now=T0 + 2 * S)] == [cheap]
+
+
+def test_all_that_waited_for_a_limit_goes_at_once_when_it_is_removed(mill: Mill) -> None:
+    """However many lanes wait, in whichever queue, and however little the first claim wants."""
+    mill.queue("behind")
+    limit_type(mill, "t", 1)
+    mill.enqueue_all([{"partition_key": f"p{i}"} for i in range(130)], now=T0)
+    assert len(mill.claim(500, now=T0)) == 1
+    mill.enqueue_all([{"queue": "behind"}], now=T0 + S)
+    assert mill.claim(500, now=T0 + S) == mill.claim(500, queues=["behind"], now=T0 + S) == []
+    limits.delete_limit(mill.store, mill.project_id, "of-t")
+    assert [len(mill.claim(n, queues=[queue], now=T0 + S)) for n, queue in ((1, "behind"), (1, "default"), (500, "default"))] == [1, 1, 128]
