@@ -544,6 +544,7 @@ declare
     v_limited boolean;
     v_turn double precision;
     v_others text[] := '{}';
+    v_vain integer := 0;     -- rounds that brought nothing
     v_is_choosy boolean;     -- whether there may be ready lanes that are not for this worker
     v_woken text[];
     v_freed bigint[];        -- limits that have places again, and their lanes until the first round has chosen (tidemill.offer_freed)
@@ -645,7 +646,7 @@ begin
     v_is_choosy := p_job_types is not null or v_others <> '{}';
 
     for v_round in 1..50 loop
-        exit when v_room <= 0;
+        exit when v_room <= 0 or not exists (select 1 from tidemill.queue_partitions p where p.queue_id = p_queue_id and p.is_ready);
 
         -- whose turn it is, and how many each may take before the others' turns come. A claim that wants many gives each turn a handful, so that it need
         -- not touch as many lanes as it takes jobs: at most 8, and never more than a 64th of what it wants
@@ -684,12 +685,18 @@ begin
                   group by s.partition_key) h
             where h.ahead < v_room
         ), offered as (
-            -- each partition's best lanes, as many as it may take jobs; a lane of many gives as many as evens out
+            -- Each partition's best lanes: those of the highest priority as many jobs as it may take, in even parts; those of the next what limits surely keep
+            -- the former from giving. (If the former have less, the next round is the others'.)
             select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
             from (
-                select s.partition_key, s.turn, s.n as most, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
-                       row_number() over (partition by s.partition_key order by o.priority desc, o.due_at, o.lane)::integer as nth,
-                       ceil(s.n::numeric / count(*) over (partition by s.partition_key))::integer as per_lane
+                select b.*, ceil(b.most::numeric / b.of_level)::integer as per_lane
+                from (
+                select s.partition_key, s.turn, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
+                       row_number() over (partition by s.partition_key order by -o.priority::integer, o.due_at, o.lane) as pos,
+                       row_number() over (partition by s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
+                       count(*) over (partition by s.partition_key, -o.priority::integer) as of_level,
+                       greatest(0, s.n - coalesce(sum(least(o.concurrency_limit, s.n)) over (
+                           partition by s.partition_key order by -o.priority::integer groups between unbounded preceding and 1 preceding), 0))::integer as most
                 from slots s
                 cross join lateral (
                     select a.* from (
@@ -715,15 +722,16 @@ begin
                          where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
                          order by v.priority desc limit 1)) a
                     order by a.priority desc, a.due_at, a.lane limit s.n) o
+                ) b
             ) c
         ), chosen as (
-            select f.*, row_number() over (partition by f.limit_key order by f.turn, f.nth) as of_limit from offered f where f.n > 0
+            select f.*, row_number() over (partition by f.limit_key order by f.turn, f.pos) as of_limit from offered f where f.n > 0
         )
-        select array_agg(c.lane order by c.turn, c.partition_key, c.nth), array_agg(c.priority order by c.turn, c.partition_key, c.nth),
-               array_agg(c.due_at order by c.turn, c.partition_key, c.nth), array_agg(c.place order by c.turn, c.partition_key, c.nth),
-               array_agg(c.spot order by c.turn, c.partition_key, c.nth), array_agg(c.may_nap order by c.turn, c.partition_key, c.nth),
-               array_agg(c.partition_key order by c.turn, c.partition_key, c.nth), array_agg(c.n order by c.turn, c.partition_key, c.nth),
-               array_agg(c.limit_key order by c.turn, c.partition_key, c.nth), array_agg(c.concurrency_limit order by c.turn, c.partition_key, c.nth),
+        select array_agg(c.lane order by c.turn, c.partition_key, c.pos), array_agg(c.priority order by c.turn, c.partition_key, c.pos),
+               array_agg(c.due_at order by c.turn, c.partition_key, c.pos), array_agg(c.place order by c.turn, c.partition_key, c.pos),
+               array_agg(c.spot order by c.turn, c.partition_key, c.pos), array_agg(c.may_nap order by c.turn, c.partition_key, c.pos),
+               array_agg(c.partition_key order by c.turn, c.partition_key, c.pos), array_agg(c.n order by c.turn, c.partition_key, c.pos),
+               array_agg(c.limit_key order by c.turn, c.partition_key, c.pos), array_agg(c.concurrency_limit order by c.turn, c.partition_key, c.pos),
                bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
         into v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
         from chosen c where c.limit_key is null or c.of_limit = 1;
@@ -866,10 +874,18 @@ begin
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
-        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries; leave the rest to the next claim. (What has no gates may be for
-        -- other workers all of it: then it is the others' turn.)
-        exit when v_taken = 0
-            and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0 or v_spots[i] is not null or v_lanes[i] = 0);
+        -- nothing came of a whole round though lanes seemed ready: somebody holds their entries. They are looked at again soon, and the others have a turn,
+        -- a few times. (What has no gates may be for other workers all of it.)
+        if v_taken = 0 and not exists (select 1 from generate_subscripts(v_lanes, 1) as i where v_wants[i] = 0 or v_spots[i] is not null or v_lanes[i] = 0) then
+            v_vain := v_vain + 1;
+            exit when v_vain > 3;
+            update tidemill.queue_lanes l set is_ready = false, look_at = v_now + interval '50 milliseconds'
+            where l.ctid = any(array(
+                select o.ctid from generate_subscripts(v_lanes, 1) as i
+                cross join lateral (
+                    select r.ctid from tidemill.queue_lanes r
+                    where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] and r.is_ready limit 1) o));
+        end if;
     end loop;
 
     if v_clock is not null then
@@ -1473,12 +1489,6 @@ END;
 
 CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[]) RETURNS record
     LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET jit TO 'off'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
     AS $$
 #variable_conflict use_column
 declare

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from harness.mill import Mill
+from tidemill.engine.operate import delete
 
 
 def fill(mill: Mill, counts: dict[str, int], queue: str = "default") -> None:
@@ -100,6 +101,30 @@ def test_jobs_without_gates_that_are_for_others_hide_no_gated_job_of_this_worker
     mill.enqueue_all([{"job_type": "a"}] * 3)
     ours = mill.new(job_type="b", concurrency={"limit": 1, "key": "k"})
     assert [job.job_id for job in mill.claim(1, job_types=["b"])] == [ours]
+
+
+def test_a_claim_of_many_takes_a_partitions_highest_priority_first(mill: Mill) -> None:
+    """Its lanes shared the turn, whatever their priority: 20 of 60 at 3 and 60 at 0 were ten of each."""
+    mill.enqueue_all([{"partition_key": "p", "priority": level} for level in (0, 3) for _ in range(60)])
+    assert [job.priority for job in mill.claim(20)] == [3] * 20
+    assert [job.priority for job in mill.claim(60)] == [3] * 40 + [0] * 20
+
+
+def test_what_limits_keep_the_highest_priority_from_giving_the_next_one_gives(mill: Mill) -> None:
+    mill.enqueue_all([{"priority": 9, "concurrency": {"limit": 2, "key": f"k{i % 3}"}} for i in range(30)] + [{"priority": 0}] * 20)
+    assert [job.priority for job in mill.claim(10)] == [9] * 6 + [0] * 4
+    assert [job.priority for job in mill.claim(5)] == [0] * 5
+
+
+def test_a_job_that_somebody_holds_keeps_nobody_of_lower_priority_from_running(mill: Mill) -> None:
+    held = mill.new(partition_key="p", priority=9)
+    mill.enqueue_all([{"partition_key": "p"}] * 3)
+    other = mill.another()
+    with other.conn.transaction():
+        delete(other.store, mill.project_id, held)
+        assert [job.priority for job in mill.claim(2)] == [0, 0]
+    assert len(mill.claim(2)) == 1
+    assert not mill.misplaced()
 
 
 def test_claims_in_vain_change_nobodys_turn(mill: Mill) -> None:
