@@ -791,49 +791,49 @@ begin
             -- the former from giving. (If the former have less, the next round is the others'.)
             select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
             from (
-                select b.*, ceil(b.most::numeric / b.of_level)::integer as per_lane
+                select b.*, ((b.most + b.of_level - 1) / b.of_level)::integer as per_lane
                 from (
-                select s.partition_key, s.turn, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
-                       row_number() over (partition by s.partition_key order by -o.priority::integer, o.due_at, o.lane) as pos,
-                       row_number() over (partition by s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
-                       count(*) over (partition by s.partition_key, -o.priority::integer) as of_level,
-                       greatest(0, s.n - coalesce(sum(least(o.concurrency_limit, s.n)) over (
-                           partition by s.partition_key order by -o.priority::integer groups between unbounded preceding and 1 preceding), 0))::integer as most
-                from slots s
-                cross join lateral (
-                    select a.* from (
-                        (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                                l.rate_class is not null or l.job_type = any(v_types) as special, l.ctid as place, null::tid as spot, null::boolean as may_nap
-                         from tidemill.queue_lanes l
-                         where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
-                           and (p_job_types is null or l.job_type = any(p_job_types))
-                           and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
-                         order by l.priority desc, l.due_at, l.lane limit s.n)
-                        union all
-                        (select v_free_lanes[x], v_free_levels[x], v_free_dues[x], v_free_keys[x], v_free_limits[x], false, v_free_places[x], v_free_spots[x], v_free_naps[x]
-                         from (select width_bucket(s.partition_key collate "C", v_free_parts) as pos offset 0) b
-                         cross join lateral generate_series(v_free_from[b.pos], least(v_free_from[b.pos] + s.n, v_free_from[b.pos + 1]) - 1) as x
-                         where v_free_parts[b.pos] = s.partition_key)
-                        union all
-                        (select 0::bigint, v.priority, h.run_at, null, null, false, null, null, null
-                         from tidemill.queue_levels v
-                         cross join lateral (
-                             select e.run_at from tidemill.job_queue_entries e
-                             where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
-                             order by e.run_at limit 1) h
-                         where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
-                         order by v.priority desc limit 1)) a
-                    order by a.priority desc, a.due_at, a.lane limit s.n) o
+                    select s.partition_key, s.turn, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
+                           row_number() over (order by s.turn, s.partition_key, -o.priority::integer, o.due_at, o.lane) as pos,
+                           row_number() over (partition by s.turn, s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
+                           count(*) over (partition by s.turn, s.partition_key, -o.priority::integer) as of_level,
+                           greatest(0, s.n - coalesce(sum(least(o.concurrency_limit, s.n)) over (
+                               partition by s.turn, s.partition_key order by -o.priority::integer groups between unbounded preceding and 1 preceding), 0))::integer as most
+                    from slots s
+                    cross join lateral (
+                        select a.* from (
+                            (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
+                                    l.rate_class is not null or l.job_type = any(v_types) as special, l.ctid as place, null::tid as spot, null::boolean as may_nap
+                             from tidemill.queue_lanes l
+                             where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
+                               and (p_job_types is null or l.job_type = any(p_job_types))
+                               and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
+                             order by l.priority desc, l.due_at, l.lane limit s.n)
+                            union all
+                            (select v_free_lanes[x], v_free_levels[x], v_free_dues[x], v_free_keys[x], v_free_limits[x], false, v_free_places[x], v_free_spots[x], v_free_naps[x]
+                             from (select width_bucket(s.partition_key collate "C", v_free_parts) as pos offset 0) b
+                             cross join lateral generate_series(v_free_from[b.pos], least(v_free_from[b.pos] + s.n, v_free_from[b.pos + 1]) - 1) as x
+                             where v_free_parts[b.pos] = s.partition_key)
+                            union all
+                            (select 0::bigint, v.priority, h.run_at, null, null, false, null, null, null
+                             from tidemill.queue_levels v
+                             cross join lateral (
+                                 select e.run_at from tidemill.job_queue_entries e
+                                 where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+                                 order by e.run_at limit 1) h
+                             where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
+                             order by v.priority desc limit 1)) a
+                        order by a.priority desc, a.due_at, a.lane limit s.n) o
                 ) b
             ) c
         ), chosen as (
-            select f.*, row_number() over (partition by f.limit_key order by f.turn, f.pos) as of_limit from offered f where f.n > 0
+            select f.*, row_number() over (partition by f.limit_key order by f.pos) as of_limit from offered f where f.n > 0
         )
-        select array_agg(c.lane order by c.turn, c.partition_key, c.pos), array_agg(c.priority order by c.turn, c.partition_key, c.pos),
-               array_agg(c.due_at order by c.turn, c.partition_key, c.pos), array_agg(c.place order by c.turn, c.partition_key, c.pos),
-               array_agg(c.spot order by c.turn, c.partition_key, c.pos), array_agg(c.may_nap order by c.turn, c.partition_key, c.pos),
-               array_agg(c.partition_key order by c.turn, c.partition_key, c.pos), array_agg(c.n order by c.turn, c.partition_key, c.pos),
-               array_agg(c.limit_key order by c.turn, c.partition_key, c.pos), array_agg(c.concurrency_limit order by c.turn, c.partition_key, c.pos),
+        select array_agg(c.lane order by c.pos), array_agg(c.priority order by c.pos),
+               array_agg(c.due_at order by c.pos), array_agg(c.place order by c.pos),
+               array_agg(c.spot order by c.pos), array_agg(c.may_nap order by c.pos),
+               array_agg(c.partition_key order by c.pos), array_agg(c.n order by c.pos),
+               array_agg(c.limit_key order by c.pos), array_agg(c.concurrency_limit order by c.pos),
                bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
         into v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
         from chosen c where c.limit_key is null or c.of_limit = 1;

@@ -26,15 +26,18 @@ class Claims(Adapter):
         self.watermarks = Watermarks()
         self.met_others = False
         """Whether the last claim left a queue to another claim that was at it: there may be something soon."""
+        self.met_gates = False
+        """Whether the last claim was at a gated queue: what it let nobody take may be free at any time, and nobody is rung then."""
 
     def claim(self, request: ClaimRequest, *, now: datetime | None, wait_ms: int = 0) -> list[ClaimedJob]:
-        self.met_others = False
+        self.met_others = self.met_gates = False
         wait_until = time.monotonic() + wait_ms / 1000
         jobs, rest = self._claim_plain(request, request.queues, request.limit, now)
         for queue_id, name, gated in rest:
             room = request.limit - len(jobs)
             if room <= 0:
                 break
+            self.met_gates |= gated
             if gated:
                 # who has jobs in hand does not let them wait
                 left_ms = 0 if jobs else max(0, int((wait_until - time.monotonic()) * 1000))
