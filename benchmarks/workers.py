@@ -70,11 +70,13 @@ def drain(base: Base, jobs: int, pids: Sequence[int] = (), make: Callable[[int],
         used = cpu.seconds([base.server_pid, *pids])
         base.pause(False)
         enqueue(store, PROJECT, make(1))
-        # A count reads all that is done, and takes from who does it: only once nothing waits, which is seen from the index's far end.
+        # A count reads all that is done, and takes from who does it: only once nothing due is seen at the far end of the entries' index
+        # (scheduled ones of others may stand there), and nothing is leased.
         watch.execute("set enable_sort = off")
-        left = "select 1 from tidemill.job_queue_entries order by queue_id desc, lane desc, priority desc, run_at desc limit 1"
+        due = "select run_at <= now() from tidemill.job_queue_entries order by queue_id desc, lane desc, priority desc, run_at desc limit 1"
+        leased = "select true from tidemill.job_leases order by lease_expires_at desc limit 1"
         done = "select count(*) from tidemill.job_executions where queue_id = %s and status = 'completed' and finished_at >= %s"
-        _until(lambda: _scalar(watch, left) is None and _scalar(watch, done, QUEUE, since) >= jobs, pause=0.1)
+        _until(lambda: not (_scalar(watch, due) or _scalar(watch, leased)) and _scalar(watch, done, QUEUE, since) >= jobs, pause=0.1)
         used = cpu.seconds([base.server_pid, *pids]) - used
         secs = _scalar(
             watch,
