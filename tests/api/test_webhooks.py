@@ -151,10 +151,10 @@ def test_the_overview_tells_how_the_webhook_stands(gateway: Gateway) -> None:
     put(gateway)
     assert standing() == {"status": "active", "failing_since": None}
     gateway.sql("update tidemill.webhooks set failing_since = '2030-01-01T00:00:00Z'")
-    assert standing() == {"status": "failing", "failing_since": "2030-01-01T00:00:00Z"}
+    assert standing() == {"status": "failing", "failing_since": "2030-01-01T00:00:00.000000Z"}
     gateway.sql("update tidemill.webhooks set is_paused = true")
     assert gateway.get("/v1/webhook").json["status"] == "paused"
-    assert standing() == {"status": "paused", "failing_since": "2030-01-01T00:00:00Z"}
+    assert standing() == {"status": "paused", "failing_since": "2030-01-01T00:00:00.000000Z"}
 
 
 def test_what_a_removed_webhook_was_not_told_is_not_told_to_the_next_one(gateway: Gateway, courier: Courier) -> None:
