@@ -1,4 +1,4 @@
--- Claim from one gated queue, through every gate (migration 0020, tidemill.claim_gated). Parameters: queue_id, worker_id uuid; limit integer;
+-- Claim from one gated queue, through every gate (tidemill.claim_gated). Parameters: queue_id, worker_id uuid; limit integer;
 --   job_types text[] or null; lease_ms bigint or null; start boolean; wait_ms integer (how long to wait in line where another claim is at
 --   the queue); now timestamptz or null. For many: claim_gated_many.sql.
 -- (The jobs are read by a lateral limit 1: an index look-up per row, whatever the planner expects of the function.)
