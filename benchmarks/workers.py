@@ -100,11 +100,16 @@ def pick_ups_ms(base: Base, times: int) -> list[float]:
             made = enqueue(store, PROJECT, [{"job_type": "bench.stamp", "queue": NAME}])[0]
             returned = time.time_ns()
             time.sleep(QUIET_SECS)
-            read = "select (result ->> 'at')::bigint from tidemill.job_executions where job_id = %s"
-            _until(lambda made=made, read=read: _scalar(watch, read, made.job_id) is not None)  # type: ignore[misc]
-            took.append((_scalar(watch, read, made.job_id) - returned) / 1e6)
+            took.append((_stamp_of(watch, made.job_id) - returned) / 1e6)
     base.pause(True)
     return took
+
+
+def _stamp_of(watch: Any, job_id: str | None) -> int:
+    """When the job was begun, in ns, as soon as it has said so."""
+    read = "select (result ->> 'at')::bigint from tidemill.job_executions where job_id = %s"
+    _until(lambda: _scalar(watch, read, job_id) is not None)
+    return int(_scalar(watch, read, job_id))
 
 
 def _asleep(conn: Any) -> int:

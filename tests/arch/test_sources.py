@@ -83,7 +83,7 @@ def strings_of(path: Path) -> list[tuple[int, str]]:
 # A linter's or the type checker's word that does not count on this line, and what is behind it. In two halves for the same reason.
 MARK = re.compile("# (no" + r"qa|type: ?ig" + r"nore)\b(.*)")
 REASONED = re.compile(r"(: [A-Z0-9]+(, [A-Z0-9]+)* - |\[[a-z-]+(, [a-z-]+)*\]  # )\S.*")
-CODE = ("functions/", "infra/", "tests/")
+CODE = ("benchmarks/", "functions/", "infra/", "tests/")
 PACKAGE_FILES = [path for path in tracked(".py") if path.is_relative_to(ROOT / "functions")]
 SQL_FILES = [path for path in tracked(".sql") if path.is_relative_to(SQL)]
 OWN_SESSION = ("functions/runner/", "functions/tidemill/runner/", "functions/tidemill/local/")

@@ -15,6 +15,9 @@ T = TypeVar("T")
 
 TRIES: Final = 10
 RELANE: Final = 500
+RELANE_LOOKS: Final = (20_000, 2_000)
+"""How many due jobs without gates a step looks at in each queue and priority, some 4 µs each: in the call that sets a limit, and in a
+pass of the scheduler, which does that again and again. In front of a limited one may stand what no worker takes."""
 RELANE_SECS: Final = 4.0
 """For how long the call that sets a limit moves jobs, 500 in some 25 ms of the server's: claims crawl past what is not moved yet."""
 
@@ -40,8 +43,8 @@ class LimitStore(Transactions, Protocol):
     def free_type(self, project_id: str, job_type: str) -> None:
         """Lanes that wait for this type's limit are looked at again."""
 
-    def relane(self, project_id: str | None, limit: int, *, now: datetime | None) -> tuple[int, int]:
-        """One step: jobs of limited types from among those without gates to their lanes; (how many, the most of one queue)."""
+    def relane(self, project_id: str | None, limit: int, *, look: int, now: datetime | None) -> tuple[int, int]:
+        """One step: jobs of limited types from among the first `look` without gates to their lanes; (how many, the most of one queue)."""
 
     def put_rate_class(self, project_id: str, rate: RateClass, *, now: datetime | None) -> bool:
         """Stores it; True if it is new."""
@@ -79,7 +82,7 @@ def relane_now(store: LimitStore, project_id: str, *, clock: Callable[[], float]
     Not within a transaction: each step has its own.
     """
     ends = clock() + RELANE_SECS
-    while store.relane(project_id, RELANE, now=now)[1] >= RELANE and clock() < ends:
+    while store.relane(project_id, RELANE, look=RELANE_LOOKS[0], now=now)[1] >= RELANE and clock() < ends:
         pass
 
 
@@ -111,7 +114,7 @@ def delete_rate_class(store: LimitStore, project_id: str, name: str) -> None:
 
 def relane(store: LimitStore, *, limit: int = RELANE, now: datetime | None = None) -> Mapping[str, int]:
     """The scheduler's part: one bounded step over all projects with limits on job types; `more` 1 while a queue had a full step."""
-    moved, most = store.relane(None, limit, now=now)
+    moved, most = store.relane(None, limit, look=RELANE_LOOKS[1], now=now)
     return {"jobs": moved, "more": int(most >= limit)}
 
 

@@ -11,8 +11,6 @@ from tidemill.store.reads import Reads, Row
 from tidemill.store.statements import sql
 
 PATIENCE_MS = "300"
-RELANE_LOOK = 20_000
-"""How far a step looks for jobs of a limited type among those without gates (some 5 µs each): in front may stand what no worker takes."""
 
 
 class Limits(Reads):
@@ -46,8 +44,8 @@ class Limits(Reads):
     def free_type(self, project_id: str, job_type: str) -> None:
         self._row("limits/free", {"project_id": project_id, "job_type": job_type})
 
-    def relane(self, project_id: str | None, limit: int, *, now: datetime | None) -> tuple[int, int]:
-        row = self._row("limits/relane", {"project_id": project_id, "limit": limit, "look": RELANE_LOOK, "now": now})
+    def relane(self, project_id: str | None, limit: int, *, look: int, now: datetime | None) -> tuple[int, int]:
+        row = self._row("limits/relane", {"project_id": project_id, "limit": limit, "look": look, "now": now})
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
     def put_rate_class(self, project_id: str, rate: RateClass, *, now: datetime | None) -> bool:
