@@ -26,8 +26,9 @@ from typing import Any
 
 LOADED = (
     "typer", "typer.main", "typer._adapters", "rich.console", "rich.table", "rich.markdown", "rich.panel", "rich.columns", "rich.traceback",
-    "httpx", "httpcore", "h2.connection", "certifi", "encodings.idna", "pydantic", "pydantic.main", "psycopg",
+    "httpx", "httpcore", "certifi", "encodings.idna", "pydantic", "pydantic.main", "psycopg",
 )  # fmt: skip
+IF_THERE = ("h2.connection",)  # of the group infra; where it is, httpcore loads it
 ENOUGH = 1 << 20
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -78,6 +79,9 @@ def _seed() -> socket.socket:
 def _serve(orders: socket.socket) -> None:
     for name in LOADED:
         import_module(name)
+    for name in IF_THERE:
+        with contextlib.suppress(ModuleNotFoundError):
+            import_module(name)
     gc.freeze()
     signal.signal(signal.SIGCHLD, _bury)
     while True:
