@@ -48,6 +48,23 @@ def test_explain_says_in_words_why_a_job_does_not_run(client: Client, say: Say) 
     assert "no job" in say("explain", "00000000-0000-4000-8000-000000000000", code=1)
 
 
+def test_explain_tells_the_way_out_of_what_the_gates_really_say(client: Client, say: Say) -> None:
+    say("limits", "put", "none-at-all", "--type", "video", "--max-concurrent", "0")
+    say("rate-classes", "put", "mail", "--limit", "1", "--window", "1h", "--burst", "1")
+    say("rate-classes", "pause", "mail")
+    text = say("explain", client.enqueue("video").id)
+    assert "→ a limit of 0 lets nothing run\n" in text
+    assert "→ more at once: tidemill limits put none-at-all --type video --max-concurrent N\n" in text
+    mail = client.enqueue("report", rate_class="mail").id
+    assert "→ end the pause: tidemill rate-classes resume mail\n" in say("explain", mail)
+    say("rate-classes", "resume", "mail")  # begins with no token
+    text = say("explain", mail)
+    assert "→ it refills by itself\n" in text
+    assert "→ a higher rate: tidemill rate-classes put mail --limit N --window TIME\n" in text
+    say("limits", "delete", "none-at-all")
+    say("rate-classes", "delete", "mail")
+
+
 def test_rate_classes_are_put_paused_resumed_and_deleted(client: Client, say: Say) -> None:
     assert say("rate-classes", "list") == "there are no rate classes\n"
     shown = say("rate-classes", "put", "api/mail", "--limit", "90", "--window", "1m", "--burst", "20")

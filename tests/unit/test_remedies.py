@@ -1,9 +1,14 @@
 """The way out that `tidemill explain` tells of each reason."""
 
+import shlex
+from dataclasses import replace
+from importlib import import_module
 from typing import Any, get_args
 
 import pytest
+import typer
 
+from tidemill.cli.app import COMMANDS
 from tidemill.cli.explain import lines
 from tidemill.cli.remedies import remedies
 from tidemill.client.models import Job
@@ -12,6 +17,9 @@ from tidemill.http.explain import Reason
 JOB = Job(
     id="01a2", job_type="video.render", queue="slow lane", state="queued", raw={"rate_class": "mail", "fingerprint": "53483cb46c6e77"}
 )
+
+
+KIN = [{"id": f"p{n}", "job_type": "extract", "state": state} for n, state in enumerate(["completed", *["queued"] * 5])]
 
 
 def ways_out(reason: str, detail: str = "", job: Job = JOB) -> list[str]:
@@ -45,9 +53,21 @@ def test_way_out_names_the_thing_and_the_command(reason: str, detail: str, told:
     assert told in "\n".join(ways_out(reason, detail))
 
 
+@pytest.mark.parametrize("reason", get_args(Reason))
+@pytest.mark.parametrize("detail", ["", "2 of 2 places of the standing limit few on video.render are taken", "rate class mail is paused"])
+def test_each_command_that_is_told_is_one_with_these_options(reason: str, detail: str) -> None:
+    for way in ways_out(reason, detail, replace(JOB, raw={**JOB.raw, "parents": KIN})):
+        _, said, words = way.partition("tidemill ")
+        name, *rest = shlex.split(words) if said else ("", "")
+        command = typer.main.get_command(import_module(COMMANDS[name][0]).app) if said else None
+        while (verbs := getattr(command, "commands", None)) is not None:
+            command = verbs[rest.pop(0)]
+        options = {word for one in command.params for word in one.opts} if command else set()
+        assert {word for word in rest if word.startswith("--")} <= options
+
+
 def test_parents_that_are_waited_for_are_named_and_not_those_that_ended() -> None:
-    kin = [{"id": f"p{n}", "job_type": "extract", "state": state} for n, state in enumerate(["completed", *["queued"] * 5])]
-    told = ways_out("dependencies", job=Job(id="01a2", job_type="load", queue="q", state="pending", raw={"parents": kin}))
+    told = ways_out("dependencies", job=Job(id="01a2", job_type="load", queue="q", state="pending", raw={"parents": KIN}))
     assert told == [
         *(f"why that one waits (extract, queued): tidemill explain p{n}" for n in (1, 2, 3)),
         "and 2 more: tidemill jobs show 01a2",
