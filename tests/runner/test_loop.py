@@ -32,6 +32,7 @@ class Scripted:
         self.left = stock
         self.job_type = job_type
         self.claims: list[int] = []
+        self.is_spent = False
         self.batches: list[list[Ack]] = []
         self.released: list[str] = []
         self.before_claim: Callable[[], None] = lambda: None

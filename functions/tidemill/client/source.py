@@ -52,6 +52,7 @@ class HttpSource:
     def __init__(
         self, url: str, api_key: str, *, wait_ms: int = WAIT_MS, timeout: float = 10.0, transport: httpx.BaseTransport | None = None
     ) -> None:
+        self.is_spent = False  # what is left is for the server to know
         self._transport = Transport(
             url, api_key, timeout=timeout, rule=RetryRule(retries=2), breaker=Breaker(open_secs=1.0, longest_secs=5.0), carrier=transport
         )

@@ -31,6 +31,9 @@ class JobSource(Protocol):
     answer, in which case the call may or may not have taken effect and is repeated by the caller; LeaseLost from reports.
     """
 
+    is_spent: bool
+    """Whether the last claim brought jobs and left none that may go yet: a `rest` is due all the same."""
+
     def register(self, registration: Registration) -> Registered:
         """Makes this source a worker; NotFound for a queue that does not exist. A second call makes another worker."""
 

@@ -90,7 +90,7 @@ class Claimer:
             self._take(jobs)
             if len(jobs) < want:
                 self._nap.wait(HAND_OVER_SECS)
-        elif not self._closed:
+        if (not jobs or self._source.is_spent) and not self._closed:
             self._source.rest(random.uniform(*POLL_SECS))
 
     def _take(self, jobs: list[ClaimedJob]) -> None:

@@ -28,9 +28,11 @@ class Claims(Adapter):
         """Whether the last claim left a queue to another claim that was at it: there may be something soon."""
         self.met_gates = False
         """Whether the last claim was at a gated queue: what it let nobody take may be free at any time, and nobody is rung then."""
+        self.is_spent = False
+        """Whether the last claim brought many from a gated queue and left nothing there that may go yet."""
 
     def claim(self, request: ClaimRequest, *, now: datetime | None, wait_ms: int = 0) -> list[ClaimedJob]:
-        self.met_others = self.met_gates = False
+        self.met_others = self.met_gates = self.is_spent = False
         wait_until = time.monotonic() + wait_ms / 1000
         jobs, rest = self._claim_plain(request, request.queues, request.limit, now)
         for queue_id, name, gated in rest:
@@ -87,19 +89,24 @@ class Claims(Adapter):
         if limit >= MANY:
             ((job_ids, lease_tokens, is_met),) = self._rows("transitions/claim_gated_many", params)
             self.met_others |= is_met
-            return self._whole(job_ids, lease_tokens) if job_ids else []
+            if not job_ids:
+                return []
+            jobs, is_spent = self._whole(queue_id, job_ids, lease_tokens)
+            self.is_spent = is_spent and len(jobs) >= MANY
+            return jobs
         rows = self._rows("transitions/claim_gated", params)
         self.met_others |= any(row[0] is None for row in rows)
         taken = [row for row in rows if row[0] is not None]
         # The statement's snapshot is older than those that the function takes: of a job that was committed in between it reads nothing.
         late = [row for row in taken if row[2] is None]
-        whole = {job.job_id: job for job in self._whole(array(row[0] for row in late), array(row[1] for row in late))} if late else {}
+        read = self._whole(queue_id, array(row[0] for row in late), array(row[1] for row in late))[0] if late else []
+        whole = {job.job_id: job for job in read}
         return [job for row in taken if (job := whole.get(row[0]) if row[2] is None else ClaimedJob._make(row[:-1])) is not None]
 
-    def _whole(self, job_ids: str, lease_tokens: str) -> list[ClaimedJob]:
-        """The jobs of these leases, in order; without those whose lease has ended meanwhile."""
-        rows = self._rows("jobs/claimed", {"job_ids": job_ids, "lease_tokens": lease_tokens})
-        return [ClaimedJob._make(row[:-1]) for row in rows]
+    def _whole(self, queue_id: str, job_ids: str, lease_tokens: str) -> tuple[list[ClaimedJob], bool]:
+        """The jobs of these leases, in order; without those whose lease has ended meanwhile. And whether nothing else may go there yet."""
+        rows = self._rows("jobs/claimed", {"queue_id": queue_id, "job_ids": job_ids, "lease_tokens": lease_tokens})
+        return [ClaimedJob._make(row[:-2]) for row in rows], bool(rows) and rows[0][-1]
 
     def start(self, lease: Lease, *, now: datetime | None) -> datetime | None:
         row = self._row("transitions/start", {"job_id": lease.job_id, "lease_token": lease.lease_token, "now": now})

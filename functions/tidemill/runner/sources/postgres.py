@@ -50,6 +50,8 @@ STRAYS = 1_000
 BEAT_MS = 5_000
 CLAIM_SESSION = "set synchronous_commit = off"
 WORD_WAIT_SECS = 1.0
+MANY = 64
+"""Who holds so many jobs will end some of them soon, and learns of its own acks at once."""
 LULL_SECS = 0.02
 """How long a worker rests first that found nothing at a gated queue; each time twice as long, as far as its claimer lets it."""
 
@@ -67,6 +69,8 @@ class PostgresSource:
         self._request: ClaimRequest | None = None
         self._asleep = False
         self._lull_secs: float | None = None
+        self._in_hand = 0
+        self.is_spent = False
         self._awaited, self._waker = os.pipe()
         os.set_blocking(self._awaited, False)
         os.set_blocking(self._waker, False)
@@ -98,7 +102,11 @@ class PostgresSource:
         known = self._request
         assert known is not None, "register comes first"
         request = ClaimRequest(known.project_id, known.worker_id, known.queues, limit, known.job_types, known.lease_ms)
-        jobs, is_gated = self._claims.run(lambda store: (claims.claim_in_turn(store, request), store.met_gates))
+        self._hush()
+        jobs, is_gated, self.is_spent = self._claims.run(
+            lambda store: (claims.claim_in_turn(store, request), store.met_gates, store.is_spent)
+        )
+        self._in_hand += len(jobs)
         if not is_gated:
             self._lull_secs = None
         elif jobs or self._lull_secs is None:
@@ -111,15 +119,21 @@ class PostgresSource:
     def rest(self, timeout_s: float) -> None:
         known = self._request
         assert known is not None, "register comes first"
-        if not self._asleep:
+        # what shuts the gates may be what we hold ourselves: our next ack wakes us, and until then another claim would be in vain
+        is_short = self._lull_secs == LULL_SECS and self._in_hand >= MANY
+        if not self._asleep and not is_short:
             self._claims.run(lambda store: store.sleep(known.project_id, known.worker_id, known.queues))
             self._asleep = True
             return
         if self._lull_secs is not None:
             timeout_s = min(timeout_s, self._lull_secs)
             self._lull_secs *= 2
+        if not self._asleep:
+            self._wait(timeout_s)
+            return
         due_secs = self._claims.run(lambda store: store.next_due_secs(known.project_id, known.queues, timeout_s))
-        self._wait(timeout_s if due_secs is None else min(timeout_s, due_secs))
+        if self._asleep:
+            self._wait(timeout_s if due_secs is None else min(timeout_s, due_secs))
 
     def wake(self) -> None:
         try:
@@ -128,7 +142,11 @@ class PostgresSource:
             return  # full of wakes, or closed
 
     def settle(self, acks: Sequence[Ack]) -> list[AckResult]:
-        return self._acks.run(lambda store: settles.settle(store, acks, roll=random.random))
+        results = self._acks.run(lambda store: settles.settle(store, acks, roll=random.random))
+        self._in_hand = max(0, self._in_hand - len(acks))
+        if self._lull_secs is not None:
+            self.wake()
+        return results
 
     def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
         return self._beats.run(lambda store: heartbeats.heartbeat(store, self._project_id, self._worker_id, beat))
@@ -182,6 +200,12 @@ class PostgresSource:
             os.close(end)
         self._awaited = self._waker = -1
 
+    def _hush(self) -> None:
+        try:
+            os.read(self._awaited, 4096)
+        except BlockingIOError:
+            return  # nobody has called
+
     def _prepare_claims(self, conn: psycopg.Connection[Any]) -> None:
         self._asleep = False
         conn.execute(CLAIM_SESSION)
@@ -207,12 +231,12 @@ class PostgresSource:
 
     def _wait(self, timeout_s: float) -> None:
         conn = self._claims.conn
-        if conn is None or timeout_s <= 0 or not self._asleep:
+        if conn is None or timeout_s <= 0:
             return
         try:
             readable, _, _ = select.select([conn.fileno(), self._awaited], [], [], timeout_s)
             if self._awaited in readable:
-                os.read(self._awaited, 4096)  # a notification is read by the claim that follows
+                self._hush()  # a notification is read by the claim that follows
         except OSError as error:
             raise Unavailable("the database connection is gone") from error
 

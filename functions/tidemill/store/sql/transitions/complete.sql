@@ -29,5 +29,6 @@ with ended as (
 )
 select e.job_id::text, e.lease_token::text, e.traits from ended e
 where coalesce((
-    select case when count(*) > 0 then tidemill.free_places(array_agg(w.queue_id) || array_agg(w.queue_id), array_agg(w.limit_key) || array_agg(w.type_key)) end
+    select case when count(*) > 0 then tidemill.free_places(array_agg(w.queue_id) || array_agg(w.queue_id), array_agg(w.limit_key) || array_agg(w.type_key),
+        %(now)s::timestamptz) end
     from ended w where w.limit_key is not null or w.type_key is not null), 0) >= 0

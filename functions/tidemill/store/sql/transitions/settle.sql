@@ -73,5 +73,6 @@ with moves as materialized (
 )
 select e.job_id::text, e."to", e.traits from ended e
 where coalesce((
-    select case when count(*) > 0 then tidemill.free_places(array_agg(w.queue_id) || array_agg(w.queue_id), array_agg(w.limit_key) || array_agg(w.type_key)) end
+    select case when count(*) > 0 then tidemill.free_places(array_agg(w.queue_id) || array_agg(w.queue_id), array_agg(w.limit_key) || array_agg(w.type_key),
+        %(now)s::timestamptz) end
     from ended w where w.limit_key is not null or w.type_key is not null), 0) >= 0
