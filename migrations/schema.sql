@@ -493,6 +493,41 @@ begin
         order by e.ord);
 end $$;
 
+CREATE FUNCTION tidemill.choose_freed(p_queue_id uuid, p_room integer, p_handful integer, p_now timestamp with time zone, p_parts text[], p_places tid[], p_lanes bigint[], p_levels smallint[], p_dues timestamp with time zone[], p_keys bigint[], p_limits integer[], p_spots tid[], p_naps boolean[], OUT is_chosen boolean, OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT places tid[], OUT spots tid[], OUT naps boolean[], OUT parts text[], OUT wants integer[], OUT keys bigint[], OUT limits integer[], OUT turn double precision) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_part text;
+    v_others bigint;
+begin
+    select min(i.partition_key), count(*) - 1, min(i.virtual_finish + p_handful::double precision / i.weight)
+    into v_part, v_others, turn
+    from (select o.partition_key, o.virtual_finish, o.weight from tidemill.queue_partitions o
+          where o.queue_id = p_queue_id and o.is_ready
+          order by o.virtual_finish, o.partition_key limit 2) i;
+    is_chosen := v_others = 0 and 1 = all(p_limits)
+        and not exists (select 1 from tidemill.queue_lanes l where l.queue_id = p_queue_id and l.partition_key = v_part and l.is_ready)
+        and not (v_part = '' and exists (
+            select 1 from tidemill.queue_levels v
+            cross join lateral (
+                select 1 from tidemill.job_queue_entries e
+                where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= p_now limit 1) d
+            where v.queue_id = p_queue_id));
+    if not is_chosen then
+        return;
+    end if;
+    select array_agg(c.lane), array_agg(c.priority), array_agg(c.due_at), array_agg(c.place), array_agg(c.spot), array_agg(c.may_nap),
+           array_agg(v_part), array_agg(1), array_agg(c.limit_key), array_agg(1)
+    into lanes, levels, dues, places, spots, naps, parts, wants, keys, limits
+    from (
+        select u.* from (
+            select f.*, row_number() over (partition by f.limit_key order by f.priority desc, f.due_at, f.lane) as of_limit
+            from unnest(p_lanes, p_levels, p_dues, p_keys, p_places, p_spots, p_naps) as f (lane, priority, due_at, limit_key, place, spot, may_nap)) u
+        where u.of_limit = 1
+        order by u.priority desc, u.due_at, u.lane limit p_room) c;
+end $$;
+
 CREATE FUNCTION tidemill.claim_gated(p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamp with time zone) RETURNS TABLE(job_id uuid, lease_token uuid, attempt integer, fence bigint, priority smallint, run_at timestamp with time zone, lease_expires_at timestamp with time zone)
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
@@ -519,6 +554,9 @@ declare
     v_room integer := p_limit;
     v_max integer;
     v_rule tidemill.saturation_rule;
+    v_counted smallint := 0;  -- trait 128 (what counts for a queue's limit) where there is one; who sets the first marks what runs by then
+    v_lease_ms bigint;
+    v_expires_at timestamptz;
     v_clock double precision;
     v_empty smallint[] := '{}';
     v_row record;
@@ -543,14 +581,17 @@ declare
     v_special boolean;
     v_limited boolean;
     v_turn double precision;
+    v_is_chosen boolean;     -- whether all that may go are lanes of freed limits of 1
     v_others text[] := '{}';
     v_vain integer := 0;     -- rounds that brought nothing
     v_is_choosy boolean;     -- whether there may be ready lanes that are not for this worker
     v_woken text[];
-    v_freed bigint[];        -- limits that have places again, and their lanes until the first round has chosen (tidemill.offer_freed)
+    v_freed bigint[];        -- limits that have places again, hints of lanes under them, and these lanes as long as no round has chosen them (tidemill.offer_freed)
+    v_hint_places tid[];
+    v_hint_spots tid[];
+    v_hint_dues timestamptz[];
     v_free_places tid[];
-    v_free_parts text[];     -- each partition of these once, in order, and where its lanes begin (and, at the end, where the next one's would)
-    v_free_from integer[];
+    v_free_parts text[];
     v_free_lanes bigint[];
     v_free_levels smallint[];
     v_free_dues timestamptz[];
@@ -558,6 +599,9 @@ declare
     v_free_limits integer[];
     v_free_spots tid[];
     v_free_naps boolean[];
+    v_order integer[];       -- these by partition and then as they are served; each partition once, in order, and where its lanes begin (and where the next would)
+    v_names text[];
+    v_from integer[];
     v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
     if p_limit < 1 or not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
@@ -583,6 +627,7 @@ begin
     if v_max is not null then
         select count(*) into v_count from (
             select 1 from tidemill.job_leases l where l.queue_id = p_queue_id and l.traits & 128 <> 0 limit v_max + 1) x;
+        v_counted := 128;
         v_room := least(v_room, v_max - v_count);
         v_is_full := v_room <= 0;
         if v_is_full and v_rule = 'queue' then
@@ -611,12 +656,14 @@ begin
     end if;
 
     -- what the news say, and what has come due
-    select h.woken, h.freed into v_woken, v_freed from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
+    select h.woken, h.freed, h.places, h.spots, h.dues into v_woken, v_freed, v_hint_places, v_hint_spots, v_hint_dues
+    from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
     -- lanes whose limit has places again are offered in the first round as they stand
-    if v_freed is not null then
-        select v_woken || f.woken, f.parts, f.firsts, f.places, f.lanes, f.levels, f.dues, f.keys, f.limits, f.spots, f.naps
-        into v_woken, v_free_parts, v_free_from, v_free_places, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
-        from tidemill.offer_freed(p_queue_id, v_freed, p_job_types is null and not v_is_full, v_types, v_now) f;
+    if v_freed is not null or v_hint_places is not null then
+        select v_woken || f.woken, f.parts, f.places, f.lanes, f.levels, f.dues, f.keys, f.limits, f.spots, f.naps
+        into v_woken, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
+        from tidemill.offer_freed(p_queue_id, v_freed, v_hint_places, v_hint_spots, v_hint_dues,
+                                  p_job_types is null and not v_is_full, v_types, v_now) f;
     end if;
     -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
     if exists (select 1 from tidemill.queue_levels v
@@ -643,6 +690,8 @@ begin
             limit 10000);
     end if;
 
+    v_lease_ms := coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint);
+    v_expires_at := v_now + make_interval(secs => v_lease_ms / 1000.0);
     v_is_choosy := p_job_types is not null or v_others <> '{}';
 
     for v_round in 1..50 loop
@@ -652,99 +701,119 @@ begin
         -- not touch as many lanes as it takes jobs: at most 8, and never more than a 64th of what it wants
         v_handful := greatest(1, least(8, v_room / 64));
         v_turns := ceil(v_room::numeric / v_handful)::integer;
-        with parts as materialized (
-            select p.partition_key, p.virtual_finish, p.weight
-            from (select o.partition_key, o.virtual_finish, o.weight from tidemill.queue_partitions o
-                  where o.queue_id = p_queue_id and o.is_ready
-                  order by o.virtual_finish, o.partition_key limit case when v_is_choosy then 5000 else least(v_turns, 500) end) p
-            -- partitions whose lanes are all for others take no turn from this worker, or they would stand in front of it as long as the others stay away
-            where not v_is_choosy or p.partition_key = '' or p.partition_key = any(coalesce(v_free_parts, '{}'))
-               or (select l.lane from tidemill.queue_lanes l
-                   where l.queue_id = p_queue_id and l.partition_key = p.partition_key and l.is_ready
-                     and (p_job_types is null or l.job_type = any(p_job_types)) and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
-                   order by l.priority desc, l.due_at, l.lane limit 1) is not null
-            order by p.virtual_finish, p.partition_key
-            limit least(v_turns, 500)
-        ), level as materialized (
-            -- up to which virtual time the turns reach, as water finds its level: of a heavy partition that may be all of them
-            select min((v_turns::double precision * v_handful + f.debt) / f.weights) + f.base as reached
-            from (select p.base, sum(p.weight::double precision) over sofar as weights, sum(p.weight * (p.virtual_finish - p.base)) over sofar as debt
-                  from (select i.*, min(i.virtual_finish) over () as base from parts i) p
-                  window sofar as (order by p.virtual_finish, p.partition_key rows unbounded preceding)) f
-            group by f.base
-        ), slots as (
-            select h.partition_key, h.turn, least(h.n, v_room - h.ahead)::integer as n
-            from (select s.partition_key, count(*) * v_handful as n, min(s.finish) as turn,
-                         coalesce(sum(count(*) * v_handful) over (
-                             order by min(s.finish), s.partition_key rows between unbounded preceding and 1 preceding), 0) as ahead
-                  from (select p.partition_key, p.virtual_finish + (j * v_handful)::double precision / p.weight as finish
-                        from parts p
-                        cross join level t
-                        cross join generate_series(0, least(v_turns - 1, floor((t.reached - p.virtual_finish) * p.weight / v_handful))::integer) as j
-                        order by finish, p.partition_key limit v_turns) s
-                  group by s.partition_key) h
-            where h.ahead < v_room
-        ), offered as (
-            -- Each partition's best lanes: those of the highest priority as many jobs as it may take, in even parts; those of the next what limits surely keep
-            -- the former from giving. (If the former have less, the next round is the others'.)
-            select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
-            from (
-                select b.*, ((b.most + b.of_level - 1) / b.of_level)::integer as per_lane
-                from (
-                    select s.partition_key, s.turn, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
-                           row_number() over (order by s.turn, s.partition_key, -o.priority::integer, o.due_at, o.lane) as pos,
-                           row_number() over (partition by s.turn, s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
-                           count(*) over (partition by s.turn, s.partition_key, -o.priority::integer) as of_level,
-                           greatest(0, s.n - coalesce(sum(least(o.concurrency_limit, s.n)) over (
-                               partition by s.turn, s.partition_key order by -o.priority::integer groups between unbounded preceding and 1 preceding), 0))::integer as most
-                    from slots s
-                    cross join lateral (
-                        select a.* from (
-                            (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
-                                    l.rate_class is not null or l.job_type = any(v_types) as special, l.ctid as place, null::tid as spot, null::boolean as may_nap
-                             from tidemill.queue_lanes l
-                             where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
-                               and (p_job_types is null or l.job_type = any(p_job_types))
-                               and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
-                             order by l.priority desc, l.due_at, l.lane limit s.n)
-                            union all
-                            (select v_free_lanes[x], v_free_levels[x], v_free_dues[x], v_free_keys[x], v_free_limits[x], false, v_free_places[x], v_free_spots[x], v_free_naps[x]
-                             from (select width_bucket(s.partition_key collate "C", v_free_parts) as pos offset 0) b
-                             cross join lateral generate_series(v_free_from[b.pos], least(v_free_from[b.pos] + s.n, v_free_from[b.pos + 1]) - 1) as x
-                             where v_free_parts[b.pos] = s.partition_key)
-                            union all
-                            (select 0::bigint, v.priority, h.run_at, null, null, false, null, null, null
-                             from tidemill.queue_levels v
-                             cross join lateral (
-                                 select e.run_at from tidemill.job_queue_entries e
-                                 where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
-                                 order by e.run_at limit 1) h
-                             where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
-                             order by v.priority desc limit 1)) a
-                        order by a.priority desc, a.due_at, a.lane limit s.n) o
-                ) b
-            ) c
-        ), chosen as (
-            select f.*, row_number() over (partition by f.limit_key order by f.pos) as of_limit from offered f where f.n > 0
-        )
-        select array_agg(c.lane order by c.pos), array_agg(c.priority order by c.pos),
-               array_agg(c.due_at order by c.pos), array_agg(c.place order by c.pos),
-               array_agg(c.spot order by c.pos), array_agg(c.may_nap order by c.pos),
-               array_agg(c.partition_key order by c.pos), array_agg(c.n order by c.pos),
-               array_agg(c.limit_key order by c.pos), array_agg(c.concurrency_limit order by c.pos),
-               bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
-        into v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
-        from chosen c where c.limit_key is null or c.of_limit = 1;
-        if v_free_places is not null then  -- what was offered and not chosen is ready like any other
-            select array_agg(f.place order by f.place), array_agg(f.due_at order by f.place) into v_places, v_dues
-            from unnest(v_free_places, v_free_dues) as f (place, due_at);
-            update tidemill.queue_lanes l
-            set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
-                select h.due_at, true, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
-            where l.ctid = any(array(select unnest(v_free_places) except select unnest(v_stands)));
-            v_free_places := null;
-            v_free_parts := null;
+        v_is_chosen := false;
+        v_names := '{}';
+        if v_free_places is not null then
+            select h.is_chosen, h.lanes, h.levels, h.dues, h.places, h.spots, h.naps, h.parts, h.wants, h.keys, h.limits, h.turn
+            into v_is_chosen, v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_turn
+            from tidemill.choose_freed(p_queue_id, v_room, v_handful, v_now, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues,
+                                       v_free_keys, v_free_limits, v_free_spots, v_free_naps) h;
+            if not v_is_chosen then
+                select s.names, s.firsts, s.places into v_names, v_from, v_order
+                from tidemill.sort_freed(v_free_parts, v_free_lanes, v_free_levels, v_free_dues) s;
+            end if;
         end if;
+        if v_is_chosen then
+            v_special := false;
+            v_limited := true;
+        else
+            with parts as materialized (
+                select p.partition_key, p.virtual_finish, p.weight
+                from (select o.partition_key, o.virtual_finish, o.weight from tidemill.queue_partitions o
+                      where o.queue_id = p_queue_id and o.is_ready
+                      order by o.virtual_finish, o.partition_key limit case when v_is_choosy then 5000 else least(v_turns, 500) end) p
+                -- partitions whose lanes are all for others take no turn from this worker, or they would stand in front of it as long as the others stay away
+                where not v_is_choosy or p.partition_key = '' or p.partition_key = any(v_names)
+                   or (select l.lane from tidemill.queue_lanes l
+                       where l.queue_id = p_queue_id and l.partition_key = p.partition_key and l.is_ready
+                         and (p_job_types is null or l.job_type = any(p_job_types)) and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
+                       order by l.priority desc, l.due_at, l.lane limit 1) is not null
+                order by p.virtual_finish, p.partition_key
+                limit least(v_turns, 500)
+            ), level as materialized (
+                -- up to which virtual time the turns reach, as water finds its level: of a heavy partition that may be all of them
+                select min((v_turns::double precision * v_handful + f.debt) / f.weights) + f.base as reached
+                from (select p.base, sum(p.weight::double precision) over sofar as weights, sum(p.weight * (p.virtual_finish - p.base)) over sofar as debt
+                      from (select i.*, min(i.virtual_finish) over () as base from parts i) p
+                      window sofar as (order by p.virtual_finish, p.partition_key rows unbounded preceding)) f
+                group by f.base
+            ), slots as (
+                select h.partition_key, h.turn, least(h.n, v_room - h.ahead)::integer as n
+                from (select s.partition_key, count(*) * v_handful as n, min(s.finish) as turn,
+                             coalesce(sum(count(*) * v_handful) over (
+                                 order by min(s.finish), s.partition_key rows between unbounded preceding and 1 preceding), 0) as ahead
+                      from (select p.partition_key, p.virtual_finish + (j * v_handful)::double precision / p.weight as finish
+                            from parts p
+                            cross join level t
+                            cross join generate_series(0, least(v_turns - 1, floor((t.reached - p.virtual_finish) * p.weight / v_handful))::integer) as j
+                            order by finish, p.partition_key limit v_turns) s
+                      group by s.partition_key) h
+                where h.ahead < v_room
+            ), offered as (
+                -- Each partition's best lanes: those of the highest priority as many jobs as it may take, in even parts; those of the next what limits surely keep
+                -- the former from giving. (If the former have less, the next round is the others'.)
+                select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
+                from (
+                    select b.*, ((b.most + b.of_level - 1) / b.of_level)::integer as per_lane
+                    from (
+                        select s.partition_key, s.turn, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
+                               row_number() over (order by s.turn, s.partition_key, -o.priority::integer, o.due_at, o.lane) as pos,
+                               row_number() over (partition by s.turn, s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
+                               count(*) over (partition by s.turn, s.partition_key, -o.priority::integer) as of_level,
+                               greatest(0, s.n - coalesce(sum(least(o.concurrency_limit, s.n)) over (
+                                   partition by s.turn, s.partition_key order by -o.priority::integer groups between unbounded preceding and 1 preceding), 0))::integer as most
+                        from slots s
+                        cross join lateral (
+                            select a.* from (
+                                (select l.lane, l.priority, l.due_at, l.limit_key, l.concurrency_limit,
+                                        l.rate_class is not null or l.job_type = any(v_types) as special, l.ctid as place, null::tid as spot, null::boolean as may_nap
+                                 from tidemill.queue_lanes l
+                                 where l.queue_id = p_queue_id and l.partition_key = s.partition_key and l.is_ready
+                                   and (p_job_types is null or l.job_type = any(p_job_types))
+                                   and (l.sticky_worker is null or not (l.sticky_worker = any(v_others)))
+                                 order by l.priority desc, l.due_at, l.lane limit s.n)
+                                union all
+                                (select v_free_lanes[x.i], v_free_levels[x.i], v_free_dues[x.i], v_free_keys[x.i], v_free_limits[x.i], false, v_free_places[x.i],
+                                        v_free_spots[x.i], v_free_naps[x.i]
+                                 from (select width_bucket(s.partition_key collate "C", v_names) as pos offset 0) b
+                                 cross join lateral (
+                                     select v_order[n] as i from generate_series(v_from[b.pos], least(v_from[b.pos] + s.n, v_from[b.pos + 1]) - 1) as n offset 0) x
+                                 where v_names[b.pos] = s.partition_key)
+                                union all
+                                (select 0::bigint, v.priority, h.run_at, null, null, false, null, null, null
+                                 from tidemill.queue_levels v
+                                 cross join lateral (
+                                     select e.run_at from tidemill.job_queue_entries e
+                                     where e.queue_id = p_queue_id and e.lane = 0 and e.priority = v.priority and e.run_at <= v_now
+                                     order by e.run_at limit 1) h
+                                 where s.partition_key = '' and v.queue_id = p_queue_id and not (v.priority = any(v_empty))
+                                 order by v.priority desc limit 1)) a
+                            order by a.priority desc, a.due_at, a.lane limit s.n) o
+                    ) b
+                ) c
+            ), chosen as (
+                select f.*, row_number() over (partition by f.limit_key order by f.pos) as of_limit from offered f where f.n > 0
+            )
+            select array_agg(c.lane order by c.pos), array_agg(c.priority order by c.pos),
+                   array_agg(c.due_at order by c.pos), array_agg(c.place order by c.pos),
+                   array_agg(c.spot order by c.pos), array_agg(c.may_nap order by c.pos),
+                   array_agg(c.partition_key order by c.pos), array_agg(c.n order by c.pos),
+                   array_agg(c.limit_key order by c.pos), array_agg(c.concurrency_limit order by c.pos),
+                   bool_or(c.special), bool_or(c.limit_key is not null), min(c.turn)
+            into v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_special, v_limited, v_turn
+            from chosen c where c.limit_key is null or c.of_limit = 1;
+        end if;
+        if v_is_chosen and cardinality(v_stands) = cardinality(v_free_places) then
+            v_free_places := null;
+        elsif v_free_places is not null then
+            select array_agg(f.place), array_agg(f.part), array_agg(f.lane), array_agg(f.level), array_agg(f.due_at), array_agg(f.key), array_agg(f.n),
+                   array_agg(f.spot), array_agg(f.nap)
+            into v_free_places, v_free_parts, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
+            from unnest(v_free_places, v_free_parts, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps)
+                as f (place, part, lane, level, due_at, key, n, spot, nap)
+            where f.place <> all (coalesce(array_remove(v_stands, null), '{}'));
+        end if;
+        v_names := case when v_free_places is not null then v_free_parts else '{}' end;
 
         -- partitions whose turn it is but which have nothing to give leave the circle until something readies them again
         update tidemill.queue_partitions p set is_ready = false
@@ -757,7 +826,7 @@ begin
             where case when (select l.lane from tidemill.queue_lanes l
                              where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
                              order by l.priority desc, l.due_at, l.lane limit 1) is null
-                       then not (i.partition_key = any(coalesce(v_parts, '{}'))) else false end));
+                       then not (i.partition_key = any(coalesce(v_parts, '{}')) or i.partition_key = any(v_names)) else false end));
         exit when v_lanes is null and not found;
         continue when v_lanes is null;
 
@@ -816,7 +885,7 @@ begin
                     cross join lateral (
                         select c.ctid from tidemill.job_queue_entries c
                         where c.ctid = w.spot and c.queue_id = p_queue_id and c.lane = w.lane and c.priority = w.priority
-                          and c.run_at >= w.since and c.run_at <= v_now
+                          and c.run_at = w.since and c.run_at <= v_now
                         limit 1 for update skip locked) d
                     where w.spot is not null))
                 returning e.lane, e.priority, e.run_at, e.job_id, e.attempt_count, e.fence, e.traits, e.weight
@@ -831,13 +900,12 @@ begin
                     job_id, lease_token, queue_id, worker_id, attempt, fence, priority, traits, run_at, claimed_at, started_at, lease_expires_at,
                     lease_ms, weight, lane, limit_key, partition_key, type_key)
                 select t.job_id, encode(substr(sha256(v_seed || uuid_send(t.job_id)), 1, 16), 'hex')::uuid, p_queue_id, p_worker_id,
-                       t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | 128)::smallint, t.run_at, v_now,
-                       case when p_start then v_now end, v_now + make_interval(secs => m.ms / 1000.0), m.ms, t.weight, t.lane,
+                       t.attempt_count + 1, t.fence + 1, t.priority, (t.traits | v_counted)::smallint, t.run_at, v_now,
+                       case when p_start then v_now end, v_expires_at, v_lease_ms, t.weight, t.lane,
                        v_keys[l.i], case when t.lane <> 0 then v_parts[l.i] end, (
                            select tidemill.type_key(v_queue.project_id, o.job_type) from tidemill.queue_lanes o
                            where cardinality(v_types) > 0 and o.ctid = v_stands[l.i] and o.job_type = any(v_types))
                 from taken t
-                cross join (select coalesce(p_lease_ms, v_queue.visibility_timeout_secs * 1000::bigint) as ms) m
                 -- which of the lanes it is: the same lane at another priority has the same gates
                 cross join lateral (select p.of[width_bucket(t.lane, p.lanes)] as i from positions p offset 0) l
                 where not (t.job_id = any(coalesce((select a.ids from aside a), '{}')))
@@ -888,6 +956,9 @@ begin
         end if;
     end loop;
 
+    if v_free_places is not null then
+        perform tidemill.put_back(p_queue_id, p_limit - v_room, v_free_places, v_free_dues, v_free_keys, v_free_limits, v_free_spots);
+    end if;
     if v_clock is not null then
         insert into tidemill.queue_clocks as c (queue_id, virtual_time) values (p_queue_id, v_clock)
         on conflict (queue_id) do update set virtual_time = greatest(c.virtual_time, excluded.virtual_time);
@@ -984,7 +1055,10 @@ CREATE TABLE tidemill.lane_news (
     job_ids uuid[],
     run_ats timestamp with time zone[],
     lanes bigint[],
-    priorities smallint[]
+    priorities smallint[],
+    places tid[],
+    spots tid[],
+    dues timestamp with time zone[]
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
@@ -1423,51 +1497,57 @@ CREATE FUNCTION tidemill.found_system() RETURNS void
    VALUES (tidemill.system_project(), tidemill.system_project(), 'webhooks'::text, 60, 86400000, 86400000, 604800000) ON CONFLICT DO NOTHING;
 END;
 
-CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) RETURNS bigint
-    LANGUAGE sql
-    BEGIN ATOMIC
- WITH places AS MATERIALIZED (
-          SELECT q.queue_id,
-             q.limit_key
-            FROM UNNEST(free_places.p_queue_ids, free_places.p_limit_keys) q(queue_id, limit_key)
-           WHERE ((q.queue_id IS NOT NULL) AND (q.limit_key IS NOT NULL))
-         UNION
-          SELECT l.queue_id,
-             l.limit_key
-            FROM (( SELECT DISTINCT u.key
-                    FROM unnest(free_places.p_limit_keys) u(key)) k
-              CROSS JOIN LATERAL ( SELECT o.queue_id,
-                     o.limit_key
-                    FROM tidemill.queue_lanes o
-                   WHERE (o.limit_key = k.key)
-                  LIMIT 100) l)
-         UNION
-          SELECT l.queue_id,
-             l.type_key
-            FROM (( SELECT DISTINCT u.key
-                    FROM unnest(free_places.p_limit_keys) u(key)
-                   WHERE (EXISTS ( SELECT 1
-                            FROM tidemill.queue_lanes a
-                           WHERE (a.type_key IS NOT NULL)))) k
-              CROSS JOIN LATERAL ( SELECT o.queue_id,
-                     o.type_key
-                    FROM tidemill.queue_lanes o
-                   WHERE (o.type_key = k.key)
-                   ORDER BY o.blocked_since
-                  LIMIT 100) l)
-         ), news AS (
-          INSERT INTO tidemill.lane_news (queue_id, limit_keys)  SELECT n_1.queue_id,
-                     array_agg(n_1.limit_key) AS array_agg
-                    FROM ( SELECT p.queue_id,
-                             p.limit_key,
-                             (row_number() OVER (PARTITION BY p.queue_id) / 200) AS part
-                            FROM places p) n_1
-                   GROUP BY n_1.queue_id, n_1.part
-           RETURNING cardinality(lane_news.limit_keys) AS n
-         )
-  SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
-    FROM news n;
-END;
+CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET jit TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_memoize TO 'off'
+    AS $$
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_count bigint;
+begin
+    with waiting as materialized (
+        select l.queue_id, l.limit_key, l.place, e.spot, e.run_at
+        from (select distinct u.key from unnest(p_limit_keys) as u (key)) k
+        cross join lateral (
+            select o.queue_id, o.limit_key, o.lane, o.priority, o.due_at, o.ctid as place,
+                   o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null as is_bare
+            from tidemill.queue_lanes o where o.limit_key = k.key limit 100) l
+        left join lateral (
+            select i.ctid as spot, i.run_at from tidemill.job_queue_entries i
+            where l.is_bare and i.queue_id = l.queue_id and i.lane = l.lane and i.priority = l.priority and i.run_at >= l.due_at
+              and i.run_at <= v_now
+            order by i.run_at, i.job_id limit 1) e on true
+    ), places as materialized (
+        select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
+        where q.queue_id is not null and q.limit_key is not null
+        union
+        select w.queue_id, w.limit_key from waiting w
+        union
+        select l.queue_id, l.type_key
+        from (select distinct u.key from unnest(p_limit_keys) as u (key)
+              where exists (select 1 from tidemill.queue_lanes a where a.type_key is not null)) k
+        cross join lateral (select o.queue_id, o.type_key from tidemill.queue_lanes o where o.type_key = k.key order by o.blocked_since limit 100) l
+    ), hints as (
+        insert into tidemill.lane_news (queue_id, places, spots, dues)
+        select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at)
+        from (select w.queue_id, w.place, w.spot, w.run_at, (row_number() over (partition by w.queue_id) - 1) / 60 as part
+              from waiting w where w.spot is not null) h
+        group by h.queue_id, h.part
+    ), news as (
+        insert into tidemill.lane_news (queue_id, limit_keys)
+        select n.queue_id, array_agg(n.limit_key)
+        from (select p.queue_id, p.limit_key, (row_number() over (partition by p.queue_id) - 1) / 200 as part from places p) n
+        group by n.queue_id, n.part
+        returning cardinality(limit_keys) as n)
+    select coalesce(sum(n.n), 0) into v_count from news n;
+    return v_count;
+end $$;
 
 CREATE FUNCTION tidemill.unique_key(job_type text, payload jsonb, by_fields jsonb) RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1487,7 +1567,7 @@ CREATE FUNCTION tidemill.given_keys(p_jobs jsonb) RETURNS TABLE(pos integer, que
     FROM jsonb_array_elements(given_keys.p_jobs) WITH ORDINALITY e(job, ord);
 END;
 
-CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[]) RETURNS record
+CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[], OUT places tid[], OUT spots tid[], OUT dues timestamp with time zone[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1505,11 +1585,18 @@ begin
         delete from tidemill.lane_news n
         where n.id = any(array(
             select h.id
-            from (select m.id, sum(coalesce(cardinality(m.limit_keys), cardinality(m.lanes), 0)) over (order by m.id) as upto
-                  from (select i.id, i.limit_keys, i.lanes from tidemill.lane_news i where i.queue_id = p_queue_id
+            from (select m.id, sum(coalesce(cardinality(m.limit_keys), cardinality(m.lanes), cardinality(m.places) / 2, 0)) over (order by m.id) as upto
+                  from (select i.id, i.limit_keys, i.lanes, i.places from tidemill.lane_news i where i.queue_id = p_queue_id
                         order by i.id limit 2000 for update skip locked) m) h
             where h.upto <= 2000))
-        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities
+        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities,
+            n.places, n.spots, n.dues
+    ), hints as materialized (
+        -- of a lane that was hinted at twice, what was said last: its jobs come due in order
+        select array_agg(h.place) as places, array_agg(h.spot) as spots, array_agg(h.due_at) as dues
+        from (select distinct on (u.place) u.place, u.spot, u.due_at
+              from read r cross join lateral unnest(r.places, r.spots, r.dues) as u (place, spot, due_at)
+              order by u.place, u.due_at desc) h
     ), many as materialized (
         -- Each lane once, and only those that are not known to have something by then: with the job that is next in it now. The one that told of it may be
         -- gone, without a word when it was claimed and pruned before anybody heard, and another one may have come since.
@@ -1528,8 +1615,9 @@ begin
            (select m.times from many m) || array_agg(r.run_at) filter (where r.job_id is not null),
            (select array_agg(distinct u.key) from read o cross join lateral unnest(coalesce(o.limit_keys, array[o.limit_key])) as u (key)
             where num_nonnulls(o.limit_key, o.limit_keys) = 1),
-           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null)
-    into v_jobs, v_times, freed, v_lanes, v_levels from read r;
+           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null),
+           (select h.places from hints h), (select h.spots from hints h), (select h.dues from hints h)
+    into v_jobs, v_times, freed, v_lanes, v_levels, places, spots, dues from read r;
     -- Who told of a lane told it of one job. Where that one has been deleted or moved before anybody heard, what it left behind stands in for it
     -- (whoever takes an entry away says so), or the lane would be unknown, or known from a later job on.
     if v_lanes is not null then
@@ -1775,7 +1863,7 @@ begin
                   order by e.run_at limit 1) as due_at
           from generate_subscripts(p_lanes, 1) as i
           cross join lateral (select coalesce(p_lefts[i] = p_wants[i], false) as is_full offset 0) f
-          where p_wants[i] > 0 and p_lanes[i] <> 0 and (f.is_full and p_wants[i] = 1 and p_naps[i] and random() < 0.9375) is not true
+          where p_wants[i] > 0 and p_lanes[i] <> 0 and (f.is_full and p_wants[i] = 1 and p_naps[i] and random() < 0.96875) is not true
           offset 0) x;  -- offset 0: what is looked up is looked up once
     update tidemill.queue_lanes l
     set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
@@ -1979,7 +2067,7 @@ begin
 end
 $$;
 
-CREATE FUNCTION tidemill.offer_freed(p_queue_id uuid, p_freed bigint[], p_is_for_all boolean, p_types text[], p_now timestamp with time zone, OUT woken text[], OUT parts text[], OUT firsts integer[], OUT places tid[], OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT keys bigint[], OUT limits integer[], OUT spots tid[], OUT naps boolean[]) RETURNS record
+CREATE FUNCTION tidemill.offer_freed(p_queue_id uuid, p_freed bigint[], p_places tid[], p_spots tid[], p_dues timestamp with time zone[], p_is_for_all boolean, p_types text[], p_now timestamp with time zone, OUT woken text[], OUT parts text[], OUT places tid[], OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT keys bigint[], OUT limits integer[], OUT spots tid[], OUT naps boolean[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1988,20 +2076,28 @@ declare
     v_places tid[];          -- what is written at once, sorted, and when each has something due
     v_dues timestamptz[];
 begin
-    with freed as materialized (
-        select o.*
-        from unnest(p_freed) as k (key)
+    with hinted as materialized (
+        select r.*, h.due_at, h.spot
+        from unnest(p_places, p_spots, p_dues) as h (place, spot, due_at)
         cross join lateral (
-            select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, e.due_at, e.spot,
-                   e.is_more and r.look_at > p_now + interval '1 second' as may_nap,
+            select l.ctid as place, l.partition_key, l.lane, l.priority, l.limit_key, l.concurrency_limit, l.look_at
+            from tidemill.queue_lanes l
+            where l.ctid = h.place and l.queue_id = p_queue_id and l.blocked_by = 'concurrency_key' and l.concurrency_limit = 1
+              and l.rate_class is null and l.sticky_worker is null and not (l.job_type = any(p_types))
+            limit 1) r
+        where p_is_for_all and h.due_at <= p_now
+    ), freed as materialized (
+        select o.*
+        from (select u.key from unnest(p_freed) as u (key) except select h.limit_key from hinted h) k
+        cross join lateral (
+            select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, r.look_at, e.due_at, e.spot,
                    e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
                    as is_offer
             from tidemill.queue_lanes r
-            cross join lateral (
-                select min(c.run_at) as due_at, (array_agg(c.ctid))[1] as spot, count(*) > 1 as is_more
-                from (select i.run_at, i.ctid from tidemill.job_queue_entries i
-                      where i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at >= r.due_at
-                      order by i.run_at, i.job_id limit 2) c) e
+            left join lateral (
+                select i.run_at as due_at, i.ctid as spot from tidemill.job_queue_entries i
+                where i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at >= r.due_at
+                order by i.run_at, i.job_id limit 1) e on true
             where r.limit_key = k.key and r.queue_id = p_queue_id and r.blocked_by = 'concurrency_key' limit 100) o
     ), later as materialized (
         select array_agg(f.place) filter (where f.due_at is null) as bare,
@@ -2010,24 +2106,18 @@ begin
                array_agg(distinct f.partition_key) filter (where f.due_at <= p_now) as names
         from freed f where f.is_offer is not true
     ), offers as materialized (
-        select array_agg(f.partition_key order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as names,
-               array_agg(f.place order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as places,
-               array_agg(f.lane order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as lanes,
-               array_agg(f.priority order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as levels,
-               array_agg(f.due_at order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as dues,
-               array_agg(f.limit_key order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as keys,
-               array_agg(f.concurrency_limit order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as limits,
-               array_agg(f.spot order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as spots,
-               array_agg(f.may_nap order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as naps
-        from freed f where f.is_offer
-    ), names as materialized (
-        select array_agg(n.name order by n.first) as names, array_agg(n.first order by n.first) as firsts
-        from (select u.name, min(u.pos)::integer as first from offers o cross join lateral unnest(o.names) with ordinality as u (name, pos) group by u.name) n
+        select array_agg(f.partition_key) as names, array_agg(f.place) as places, array_agg(f.lane) as lanes, array_agg(f.priority) as levels,
+               array_agg(f.due_at) as dues, array_agg(f.limit_key) as keys, array_agg(f.concurrency_limit) as limits, array_agg(f.spot) as spots,
+               array_agg(f.look_at > p_now + interval '1 second') as naps
+        from (select h.partition_key, h.place, h.lane, h.priority, h.due_at, h.limit_key, h.concurrency_limit, h.spot, h.look_at from hinted h
+              union all
+              select o.partition_key, o.place, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.spot, o.look_at
+              from freed o where o.is_offer) f
     )
-    select l.bare, l.places, l.dues, coalesce(l.names, '{}') || coalesce(n.names, '{}'), n.names, n.firsts || cardinality(o.names) + 1,
-           o.places, o.lanes, o.levels, o.dues, o.keys, o.limits, o.spots, o.naps
-    into v_bare, v_places, v_dues, woken, parts, firsts, places, lanes, levels, dues, keys, limits, spots, naps
-    from later l cross join offers o cross join names n;
+    select l.bare, l.places, l.dues, coalesce(l.names, '{}') || array(select distinct n.name from unnest(o.names) as n (name)),
+           o.names, o.places, o.lanes, o.levels, o.dues, o.keys, o.limits, o.spots, o.naps
+    into v_bare, v_places, v_dues, woken, parts, places, lanes, levels, dues, keys, limits, spots, naps
+    from later l cross join offers o;
     update tidemill.queue_lanes l
     set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
         select h.due_at, h.due_at <= p_now, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
@@ -2197,6 +2287,33 @@ CREATE FUNCTION tidemill.prune_audit_log(p_days integer, p_limit integer) RETURN
     )
     select count(*) from gone
 $$;
+
+CREATE FUNCTION tidemill.put_back(p_queue_id uuid, p_taken integer, p_places tid[], p_dues timestamp with time zone[], p_keys bigint[], p_limits integer[], p_spots tid[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_places tid[];
+    v_dues timestamptz[];
+    v_keys bigint[];
+begin
+    if cardinality(p_places) > 4 * p_taken then
+        select array_agg(f.place order by f.place), array_agg(f.due_at order by f.place) into v_places, v_dues
+        from unnest(p_places, p_dues) as f (place, due_at);
+        update tidemill.queue_lanes l
+        set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
+            select h.due_at, true, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
+        where l.ctid = any(v_places);
+        return;
+    end if;
+    v_keys := array(select distinct u.key from unnest(p_keys) as u (key));
+    insert into tidemill.lane_news (queue_id, limit_keys)
+    select p_queue_id, v_keys[200 * n + 1 : 200 * n + 200] from generate_series(0, (cardinality(v_keys) - 1) / 200) as n;
+    insert into tidemill.lane_news (queue_id, places, spots, dues)
+    select p_queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.due_at)
+    from (select u.place, u.spot, u.due_at, (row_number() over () - 1) / 60 as part
+          from unnest(p_places, p_spots, p_dues, p_limits) as u (place, spot, due_at, n) where u.n = 1) h
+    group by h.part;
+end $$;
 
 CREATE FUNCTION tidemill.queue_lock(queue_id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -2390,6 +2507,22 @@ begin
     perform tidemill.drop_entries(v_aside);
     return array(select case when b.id = any(v_aside) then 'quarantined' else b.state end
                  from unnest(p_ids, p_states) with ordinality as b (id, state, ord) order by b.ord);
+end $$;
+
+CREATE FUNCTION tidemill.sort_freed(p_parts text[], p_lanes bigint[], p_levels smallint[], p_dues timestamp with time zone[], OUT names text[], OUT firsts integer[], OUT places integer[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+begin
+    with sorted as materialized (
+        select array_agg(f.name) as names, array_agg(f.pos::integer) as places
+        from (select u.name, u.pos
+              from unnest(p_parts, p_lanes, p_levels, p_dues) with ordinality as u (name, lane, priority, due_at, pos)
+              order by u.name collate "C", u.priority desc, u.due_at, u.lane) f
+    ), named as materialized (
+        select array_agg(n.name order by n.first) as names, array_agg(n.first order by n.first) as firsts
+        from (select u.name, min(u.pos)::integer as first from sorted o cross join lateral unnest(o.names) with ordinality as u (name, pos) group by u.name) n
+    )
+    select n.names, n.firsts || cardinality(s.names) + 1, s.places into names, firsts, places from sorted s cross join named n;
 end $$;
 
 CREATE FUNCTION tidemill.stop_oldest(p_queue_id uuid, p_type_key bigint, p_waiting bigint, p_now timestamp with time zone) RETURNS void
@@ -3695,7 +3828,7 @@ ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
 ALTER TABLE tidemill.lane_news
-    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, limit_keys, lane, lanes) = 1) AND ((run_at IS NULL) = (num_nonnulls(limit_key, limit_keys) = 1)) AND ((lane IS NULL) = (priority IS NULL)) AND (num_nonnulls(job_ids, run_ats, lanes, priorities) = ANY (ARRAY[0, 4])))) NOT VALID;
+    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, limit_keys, lane, lanes, places) = 1) AND ((run_at IS NULL) = (num_nonnulls(limit_key, limit_keys, places) = 1)) AND ((lane IS NULL) = (priority IS NULL)) AND (num_nonnulls(job_ids, run_ats, lanes, priorities) = ANY (ARRAY[0, 4])) AND (num_nonnulls(places, spots, dues) = ANY (ARRAY[0, 3])))) NOT VALID;
 
 ALTER TABLE ONLY tidemill.lane_news
     ADD CONSTRAINT lane_news_pkey PRIMARY KEY (id);
