@@ -1859,10 +1859,13 @@ begin
     into v_bare, v_places, v_dues, v_fulls
     from (select p_stands[i] as place, f.is_full,
                  (select e.run_at from tidemill.job_queue_entries e
-                  where e.queue_id = p_queue_id and e.lane = p_lanes[i] and e.priority = p_levels[i] and e.run_at >= p_since[i]
+                  where e.queue_id = p_queue_id and e.lane = p_lanes[i] and e.priority = p_levels[i] and e.run_at >= least(f.due_at, p_since[i])
                   order by e.run_at limit 1) as due_at
           from generate_subscripts(p_lanes, 1) as i
-          cross join lateral (select coalesce(p_lefts[i] = p_wants[i], false) as is_full offset 0) f
+          cross join lateral (
+              -- not from the job on that a hint told of: one may have been committed since that is due before it, and its news heard
+              select coalesce(p_lefts[i] = p_wants[i], false) as is_full, (
+                  select o.due_at from tidemill.queue_lanes o where o.ctid = p_stands[i] and o.lane = p_lanes[i] limit 1) as due_at offset 0) f
           where p_wants[i] > 0 and p_lanes[i] <> 0 and (f.is_full and p_wants[i] = 1 and p_naps[i] and random() < 0.96875) is not true
           offset 0) x;  -- offset 0: what is looked up is looked up once
     update tidemill.queue_lanes l
@@ -2292,17 +2295,17 @@ CREATE FUNCTION tidemill.put_back(p_queue_id uuid, p_taken integer, p_places tid
     LANGUAGE plpgsql
     AS $$
 declare
-    v_places tid[];
-    v_dues timestamptz[];
     v_keys bigint[];
 begin
     if cardinality(p_places) > 4 * p_taken then
-        select array_agg(f.place order by f.place), array_agg(f.due_at order by f.place) into v_places, v_dues
-        from unnest(p_places, p_dues) as f (place, due_at);
         update tidemill.queue_lanes l
         set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
-            select h.due_at, true, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
-        where l.ctid = any(v_places);
+            select h.due_at, true, h.due_at, null::text, null::timestamptz
+            from (select coalesce((  -- a hint may pass over what was committed since
+                      select e.run_at from tidemill.job_queue_entries e
+                      where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority and e.run_at >= l.due_at
+                      order by e.run_at limit 1), l.due_at) as due_at offset 0) h)
+        where l.ctid = any(p_places);
         return;
     end if;
     v_keys := array(select distinct u.key from unnest(p_keys) as u (key));

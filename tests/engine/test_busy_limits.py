@@ -26,17 +26,17 @@ def test_a_lane_that_is_full_again_is_mostly_not_written(mill: Mill) -> None:
     for _ in range(80):
         turn(mill)
         seen |= set(mill.conn.execute(LANES))
-    assert len(seen) <= 25  # 1 and one in sixteen of 80; 80 if each is
+    assert len(seen) <= 25  # 1 and one in 32 of 80; 80 if each is
 
 
 def test_what_a_claim_steps_over_in_a_busy_lane_stays_little(mill: Mill) -> None:
     """What lies between a lane's due_at and its next job is gone, but stands in the index until a vacuum."""
-    mill.enqueue_all([{**KEY, "delay_ms": n} for n in range(190)], now=T0)
-    for _ in range(180):
+    mill.enqueue_all([{**KEY, "delay_ms": n} for n in range(390)], now=T0)
+    for _ in range(380):
         (job,) = mill.claim(1, now=T0 + H)
         mill.settle([ack_of(job, Event.COMPLETE)], now=T0 + H)
     stepped = "select count(*) from tidemill.job_executions e cross join tidemill.queue_lanes l where e.queued_at >= l.due_at"
-    assert mill.conn.execute(stepped).fetchone() < (150,)  # type: ignore[operator]  # 15; one run in 16,000 reaches 150
+    assert mill.conn.execute(stepped).fetchone() < (310,)  # type: ignore[operator]  # 31; one run in 19,000 reaches 310
 
 
 def cancelled(mill: Mill, job_id: str) -> None:
