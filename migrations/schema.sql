@@ -1523,11 +1523,18 @@ begin
             where l.is_bare and i.queue_id = l.queue_id and i.lane = l.lane and i.priority = l.priority and i.run_at >= l.due_at
               and i.run_at <= v_now
             order by i.run_at, i.job_id limit 1) e on true
+    ), deaf as materialized (
+        select d.queue_id
+        from (select distinct w.queue_id from waiting w where w.queue_id <> all (array_remove(p_queue_ids, null))) d
+        where (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id desc limit 1)
+            - (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id limit 1) > 20000
+    ), told as materialized (
+        select w.* from waiting w where w.queue_id <> all (array(select d.queue_id from deaf d))
     ), places as materialized (
         select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
         where q.queue_id is not null and q.limit_key is not null
         union
-        select w.queue_id, w.limit_key from waiting w
+        select t.queue_id, t.limit_key from told t
         union
         select l.queue_id, l.type_key
         from (select distinct u.key from unnest(p_limit_keys) as u (key)
@@ -1536,8 +1543,8 @@ begin
     ), hints as (
         insert into tidemill.lane_news (queue_id, places, spots, dues)
         select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at)
-        from (select w.queue_id, w.place, w.spot, w.run_at, (row_number() over (partition by w.queue_id) - 1) / 60 as part
-              from waiting w where w.spot is not null) h
+        from (select t.queue_id, t.place, t.spot, t.run_at, (row_number() over (partition by t.queue_id) - 1) / 60 as part
+              from told t where t.spot is not null) h
         group by h.queue_id, h.part
     ), news as (
         insert into tidemill.lane_news (queue_id, limit_keys)

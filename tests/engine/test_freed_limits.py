@@ -49,3 +49,30 @@ def test_lanes_of_a_paused_queue_hide_those_of_another_under_the_same_limit_for_
     mill.complete(running, now=T0)
     assert mill.claim(500, now=T0 + H) == []
     assert [job.job_id for n in range(3) for job in mill.claim(1, queues=("other",), now=T0 + (n + 4.1) * S)] == [theirs]
+
+
+def test_a_paused_queue_is_told_of_places_for_a_bounded_time_and_finds_them_by_the_clock(mill: Mill) -> None:
+    """News that nobody hears would pile up with each completion elsewhere under the same limit."""
+    mill.queue("other")
+    running = mill.claim_job(mill.new(T0, **KEY), now=T0)
+    mill.enqueue_all([KEY] * 3, now=T0)
+    theirs = mill.new(T0, queue="other", **KEY)
+    assert mill.claim(1, queues=("other",), now=T0) == []
+    mill.conn.execute("update tidemill.queues set is_paused = true where name = 'other'")
+    unheard = "select count(*) from tidemill.lane_news n join tidemill.queues q on q.id = n.queue_id where q.name = 'other'"
+    seen = []
+    for is_long_ago in (False, False, True):
+        if is_long_ago:
+            mill.conn.execute(
+                "insert into tidemill.lane_news (id, queue_id, limit_key) overriding system value"
+                " select -20001, id, 1 from tidemill.queues where name = 'other'"
+            )
+        mill.complete(running, now=T0)
+        (running,) = mill.claim(1, now=T0)
+        seen.append(mill.conn.execute(unheard).fetchone())
+    assert seen == [(2,), (4,), (5,)]  # the limit, and what is next; the row of this test
+    mill.conn.execute("delete from tidemill.lane_news")
+    mill.conn.execute("update tidemill.queues set is_paused = false where name = 'other'")
+    mill.complete(running, now=T0)
+    mill.conn.execute("delete from tidemill.lane_news")
+    assert [job.job_id for job in mill.claim(1, queues=("other",), now=T0 + 7 * S)] == [theirs]
