@@ -29,23 +29,28 @@ class Claims(Adapter):
         self.met_gates = False
         """Whether the last claim was at a gated queue: what it let nobody take may be free at any time, and nobody is rung then."""
         self.is_spent = False
-        """Whether the last claim brought many from a gated queue and left nothing there that may go yet."""
+        """Whether the last claim brought many from gated queues, and left nothing that may go yet in any queue."""
 
     def claim(self, request: ClaimRequest, *, now: datetime | None, wait_ms: int = 0) -> list[ClaimedJob]:
         self.met_others = self.met_gates = self.is_spent = False
         wait_until = time.monotonic() + wait_ms / 1000
         jobs, rest = self._claim_plain(request, request.queues, request.limit, now)
+        spent = [False] if jobs else []  # of each queue that had some, whether it is known to have no more
         for queue_id, name, gated in rest:
             room = request.limit - len(jobs)
             if room <= 0:
+                spent.append(False)
                 break
             self.met_gates |= gated
             if gated:
                 # who has jobs in hand does not let them wait
                 left_ms = 0 if jobs else max(0, int((wait_until - time.monotonic()) * 1000))
-                jobs += self._claim_gated(request, queue_id, room, now, left_ms)
+                more, is_spent = self._claim_gated(request, queue_id, room, now, left_ms)
             else:
-                jobs += self._claim_plain(request, [name], room, now)[0]
+                more, is_spent = self._claim_plain(request, [name], room, now)[0], False
+            spent += [is_spent] if more else []
+            jobs += more
+        self.is_spent = bool(spent) and all(spent)
         return jobs
 
     def _claim_plain(
@@ -84,16 +89,18 @@ class Claims(Adapter):
         queues_left = [(row[15], row[3], row[2] == "gated") for row in rest if row[15] is not None]
         return jobs, queues_left, len(queues_left) < len(rest)
 
-    def _claim_gated(self, request: ClaimRequest, queue_id: str, limit: int, now: datetime | None, wait_ms: int) -> list[ClaimedJob]:
+    def _claim_gated(
+        self, request: ClaimRequest, queue_id: str, limit: int, now: datetime | None, wait_ms: int
+    ) -> tuple[list[ClaimedJob], bool]:
+        """Jobs of the queue, and whether they are many and nothing else may go there yet."""
         params = {**_params(request, limit, now), "queue_id": queue_id, "wait_ms": wait_ms}
         if limit >= MANY:
             ((job_ids, lease_tokens, is_met),) = self._rows("transitions/claim_gated_many", params)
             self.met_others |= is_met
             if not job_ids:
-                return []
+                return [], False
             jobs, is_spent = self._whole(queue_id, job_ids, lease_tokens)
-            self.is_spent = is_spent and len(jobs) >= MANY
-            return jobs
+            return jobs, is_spent and len(jobs) >= MANY
         rows = self._rows("transitions/claim_gated", params)
         self.met_others |= any(row[0] is None for row in rows)
         taken = [row for row in rows if row[0] is not None]
@@ -101,7 +108,7 @@ class Claims(Adapter):
         late = [row for row in taken if row[2] is None]
         read = self._whole(queue_id, array(row[0] for row in late), array(row[1] for row in late))[0] if late else []
         whole = {job.job_id: job for job in read}
-        return [job for row in taken if (job := whole.get(row[0]) if row[2] is None else ClaimedJob._make(row[:-1])) is not None]
+        return [job for row in taken if (job := whole.get(row[0]) if row[2] is None else ClaimedJob._make(row[:-1])) is not None], False
 
     def _whole(self, queue_id: str, job_ids: str, lease_tokens: str) -> tuple[list[ClaimedJob], bool]:
         """The jobs of these leases, in order; without those whose lease has ended meanwhile. And whether nothing else may go there yet."""

@@ -44,6 +44,7 @@ from tidemill.engine import settle as settles
 from tidemill.engine import worker as workers
 from tidemill.engine.duties import duties
 from tidemill.runner.sources.link import Link
+from tidemill.store.sleepers import Sleepers
 from tidemill.store.statements import load_all
 
 STRAYS = 1_000
@@ -69,7 +70,7 @@ class PostgresSource:
         self._request: ClaimRequest | None = None
         self._asleep = False
         self._lull_secs: float | None = None
-        self._in_hand = 0
+        self._in_hand: set[str] = set()
         self.is_spent = False
         self._awaited, self._waker = os.pipe()
         os.set_blocking(self._awaited, False)
@@ -106,7 +107,7 @@ class PostgresSource:
         jobs, is_gated, self.is_spent = self._claims.run(
             lambda store: (claims.claim_in_turn(store, request), store.met_gates, store.is_spent)
         )
-        self._in_hand += len(jobs)
+        self._in_hand.update(job.lease_token for job in jobs)
         if not is_gated:
             self._lull_secs = None
         elif jobs or self._lull_secs is None:
@@ -120,10 +121,9 @@ class PostgresSource:
         known = self._request
         assert known is not None, "register comes first"
         # what shuts the gates may be what we hold ourselves: our next ack wakes us, and until then another claim would be in vain
-        is_short = self._lull_secs == LULL_SECS and self._in_hand >= MANY
+        is_short = self._lull_secs == LULL_SECS and len(self._in_hand) >= MANY
         if not self._asleep and not is_short:
-            self._claims.run(lambda store: store.sleep(known.project_id, known.worker_id, known.queues))
-            self._asleep = True
+            self._claims.run(lambda store: self._doze(store, known))
             return
         if self._lull_secs is not None:
             timeout_s = min(timeout_s, self._lull_secs)
@@ -143,13 +143,17 @@ class PostgresSource:
 
     def settle(self, acks: Sequence[Ack]) -> list[AckResult]:
         results = self._acks.run(lambda store: settles.settle(store, acks, roll=random.random))
-        self._in_hand = max(0, self._in_hand - len(acks))
+        self._in_hand.difference_update([ack.lease_token for ack in acks])
         if self._lull_secs is not None:
             self.wake()
         return results
 
     def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
-        return self._beats.run(lambda store: heartbeats.heartbeat(store, self._project_id, self._worker_id, beat))
+        answer = self._beats.run(lambda store: heartbeats.heartbeat(store, self._project_id, self._worker_id, beat))
+        if answer.lost:  # nothing is said of them any more
+            lost = set(answer.lost)
+            self._in_hand.difference_update([lease.lease_token for lease in beat.leases if lease.job_id in lost])
+        return answer
 
     def on_word(self, heed: Callable[[], None]) -> None:
         self._heed = heed
@@ -205,6 +209,14 @@ class PostgresSource:
             os.read(self._awaited, 4096)
         except BlockingIOError:
             return  # nobody has called
+
+    def _doze(self, store: Sleepers, known: ClaimRequest) -> None:
+        self._asleep = True  # first: whoever rings takes our flag away again, and may do it before the answer is here
+        try:
+            store.sleep(known.project_id, known.worker_id, known.queues)
+        except psycopg.Error:
+            self._asleep = False
+            raise
 
     def _prepare_claims(self, conn: psycopg.Connection[Any]) -> None:
         self._asleep = False
