@@ -1,8 +1,9 @@
 -- Who ends a job of a busy limit says where the next one is, so that a claim need not search for it while it has the queue to itself (docs/adr/0023).
 
--- News of a sixth kind: lanes of limits that have a place again, by place: where the lane's row is, where its next entry is, and since when that is due. Hints,
--- not facts: whoever follows them asks again whether it is still the lane and the entry (a vacuum, a restore or another claim may have moved either).
-alter table tidemill.lane_news add column places tid[], add column spots tid[], add column dues timestamptz[];
+-- News of a sixth kind: lanes of limits that have a place again, by place: where the lane's row is, where its next entry is, since when that is due, and the
+-- limit. Hints, not facts: whoever follows them asks again whether it is still the lane and the entry (a vacuum, a restore, an operator or another claim may
+-- have moved either), and searches the limit's lanes if not.
+alter table tidemill.lane_news add column places tid[], add column spots tid[], add column dues timestamptz[], add column place_keys bigint[];
 -- squawk-ignore ban-drop-constraint
 alter table tidemill.lane_news drop constraint lane_news_one_kind; -- a wider one follows at once
 alter table tidemill.lane_news add constraint lane_news_one_kind check (
@@ -10,14 +11,15 @@ alter table tidemill.lane_news add constraint lane_news_one_kind check (
     and (run_at is null) = (num_nonnulls(limit_key, limit_keys, places) = 1)
     and (lane is null) = (priority is null)
     and num_nonnulls(job_ids, run_ats, lanes, priorities) in (0, 4)
-    and num_nonnulls(places, spots, dues) in (0, 3)) not valid;
+    and num_nonnulls(places, spots, dues, place_keys) in (0, 4)) not valid;
 
--- Places of these limits have come free: news for every queue that has lanes under them, two hundred limits in a row, and hints, sixty in a row (more would
+-- Places of these limits have come free: news for every queue that has lanes under them, two hundred limits in a row, or hints, sixty in a row (more would
 -- be stored apart). A null queue: only those. Returns how many limits. Locks: none.
 -- Another queue that hears nothing (it is paused, or has no workers) is told until news of about 20,000 rows' time wait there; from then on its lanes are looked
 -- at by the clock only, within six seconds of its next claim.
--- A hint is given for a lane without other gates that waits for a limit of 1, if its next job was due by p_now (null: the clock): whatever comes to the lane
--- later is due later, because nothing is ever made due in the past. Under a larger limit there are others who may take that job meanwhile.
+-- Hints tell of all lanes that a queue has under a limit, or of none: who follows them looks for no others. So all of these (at most a hundred in all queues) wait
+-- for a limit of 1, have no other gates, and have a job that is due by p_now (null: the clock). What comes to a lane later is due later; if not (its priority was
+-- edited, its transaction took long), news of it say since when. Under a larger limit there are others who may take that job meanwhile.
 -- squawk-ignore ban-drop-function
 drop function tidemill.free_places(uuid[], bigint[]); -- calls of two arguments go to the next one, in the same transaction
 create function tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], p_now timestamptz default null) returns bigint
@@ -35,11 +37,12 @@ declare
     v_count bigint;
 begin
     with waiting as materialized (
-        select l.queue_id, l.limit_key, l.place, e.spot, e.run_at
+        select l.queue_id, l.limit_key, l.place, e.spot, e.run_at,
+               bool_and(e.spot is not null) over (partition by l.limit_key, l.queue_id) and count(*) over (partition by l.limit_key) < 100 as is_hint
         from (select distinct u.key from unnest(p_limit_keys) as u (key)) k
         cross join lateral (
             select o.queue_id, o.limit_key, o.lane, o.priority, o.due_at, o.ctid as place,
-                   o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null as is_bare
+                   coalesce(o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null, false) as is_bare
             from tidemill.queue_lanes o where o.limit_key = k.key limit 100) l
         left join lateral (
             select i.ctid as spot, i.run_at from tidemill.job_queue_entries i
@@ -54,39 +57,43 @@ begin
     ), told as materialized (
         select w.* from waiting w where w.queue_id <> all (array(select d.queue_id from deaf d))
     ), places as materialized (
-        select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
+        (select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
         where q.queue_id is not null and q.limit_key is not null
         union
-        select t.queue_id, t.limit_key from told t
+        select t.queue_id, t.limit_key from told t where not t.is_hint
         union
         select l.queue_id, l.type_key
         from (select distinct u.key from unnest(p_limit_keys) as u (key)
               where exists (select 1 from tidemill.queue_lanes a where a.type_key is not null)) k
-        cross join lateral (select o.queue_id, o.type_key from tidemill.queue_lanes o where o.type_key = k.key order by o.blocked_since limit 100) l
+        cross join lateral (select o.queue_id, o.type_key from tidemill.queue_lanes o where o.type_key = k.key order by o.blocked_since limit 100) l)
+        except
+        select t.queue_id, t.limit_key from told t where t.is_hint
     ), hints as (
-        insert into tidemill.lane_news (queue_id, places, spots, dues)
-        select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at)
-        from (select t.queue_id, t.place, t.spot, t.run_at, (row_number() over (partition by t.queue_id) - 1) / 60 as part
-              from told t where t.spot is not null) h
+        insert into tidemill.lane_news (queue_id, places, spots, dues, place_keys)
+        select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at), array_agg(h.limit_key)
+        from (select t.queue_id, t.place, t.spot, t.run_at, t.limit_key, (row_number() over (partition by t.queue_id) - 1) / 60 as part
+              from told t where t.is_hint) h
         group by h.queue_id, h.part
+        returning cardinality(places) as n
     ), news as (
         insert into tidemill.lane_news (queue_id, limit_keys)
         select n.queue_id, array_agg(n.limit_key)
         from (select p.queue_id, p.limit_key, (row_number() over (partition by p.queue_id) - 1) / 200 as part from places p) n
         group by n.queue_id, n.part
         returning cardinality(limit_keys) as n)
-    select coalesce(sum(n.n), 0) into v_count from news n;
+    select coalesce(sum(a.n), 0) into v_count from (select n.n from news n union all select h.n from hints h) a;
     return v_count;
 end $$;
 
 -- What the news of a queue say is written to its lanes; what has come due or is due for another look is ready. Returns the partitions of lanes that are
--- ready now (woken), and what is the caller's to look at: the limits that have places again (freed), and hints of lanes under them (places, spots, dues:
--- free_places). At most 2,000 rows of news with 2,000 limits (or lanes, or twice as many hints), and 500 looks.
+-- ready now (woken), and what is the caller's to look at: the limits that have places again (freed), hints of lanes under others (places, spots, dues, place_keys:
+-- free_places), and lanes that got a job which may be due before what a hint says (told_lanes, told_levels, told_dues; of more than fifty, the hints' limits are freed). At most 2,000 rows of news with 2,000 limits (or lanes, or twice as many hints), and 500 looks.
 -- Only for claims (which bring their settings of the planner along), under the queue's lock. Locks: news (skip locked), lanes.
 -- squawk-ignore ban-drop-function
 drop function tidemill.hear_news(uuid, integer, timestamptz); -- the next one returns more, in the same transaction
 create function tidemill.hear_news(
-    p_queue_id uuid, p_limit integer, p_now timestamptz, out woken text[], out freed bigint[], out places tid[], out spots tid[], out dues timestamptz[])
+    p_queue_id uuid, p_limit integer, p_now timestamptz, out woken text[], out freed bigint[], out places tid[], out spots tid[], out dues timestamptz[],
+    out place_keys bigint[], out told_lanes bigint[], out told_levels smallint[], out told_dues timestamptz[])
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -109,13 +116,23 @@ begin
                         order by i.id limit 2000 for update skip locked) m) h
             where h.upto <= 2000))
         returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities,
-            n.places, n.spots, n.dues
+            n.places, n.spots, n.dues, n.place_keys
     ), hints as materialized (
         -- of a lane that was hinted at twice, what was said last: its jobs come due in order
-        select array_agg(h.place) as places, array_agg(h.spot) as spots, array_agg(h.due_at) as dues
-        from (select distinct on (u.place) u.place, u.spot, u.due_at
-              from read r cross join lateral unnest(r.places, r.spots, r.dues) as u (place, spot, due_at)
+        select array_agg(h.place) as places, array_agg(h.spot) as spots, array_agg(h.due_at) as dues, array_agg(h.key) as keys, max(h.due_at) as upto
+        from (select distinct on (u.place) u.place, u.spot, u.due_at, u.key
+              from read r cross join lateral unnest(r.places, r.spots, r.dues, r.place_keys) as u (place, spot, due_at, key)
               order by u.place, u.due_at desc) h
+    ), told as materialized (
+        select array_agg(t.lane) as lanes, array_agg(t.priority) as levels, array_agg(t.run_at) as dues
+        from (select u.lane, u.priority, u.run_at
+              from hints h cross join read r cross join lateral unnest(r.run_ats, r.lanes, r.priorities) as u (run_at, lane, priority)
+              where u.run_at <= h.upto
+              union all
+              select j.lane, j.priority, r.run_at
+              from hints h cross join read r
+              cross join lateral (select i.lane, i.priority from tidemill.jobs i where i.id = r.job_id limit 1) j
+              where r.job_id is not null and r.run_at <= h.upto) t
     ), many as materialized (
         -- Each lane once, and only those that are not known to have something by then: with the job that is next in it now. The one that told of it may be
         -- gone, without a word when it was claimed and pruned before anybody heard, and another one may have come since.
@@ -135,8 +152,13 @@ begin
            (select array_agg(distinct u.key) from read o cross join lateral unnest(coalesce(o.limit_keys, array[o.limit_key])) as u (key)
             where num_nonnulls(o.limit_key, o.limit_keys) = 1),
            array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null),
-           (select h.places from hints h), (select h.spots from hints h), (select h.dues from hints h)
-    into v_jobs, v_times, freed, v_lanes, v_levels, places, spots, dues from read r;
+           (select h.places from hints h), (select h.spots from hints h), (select h.dues from hints h), (select h.keys from hints h),
+           (select t.lanes from told t), (select t.levels from told t), (select t.dues from told t)
+    into v_jobs, v_times, freed, v_lanes, v_levels, places, spots, dues, place_keys, told_lanes, told_levels, told_dues from read r;
+    if cardinality(told_lanes) > 50 then  -- each is compared with each hint
+        freed := freed || place_keys;
+        places := null;
+    end if;
     -- Who told of a lane told it of one job. Where that one has been deleted or moved before anybody heard, what it left behind stands in for it
     -- (whoever takes an entry away says so), or the lane would be unknown, or known from a later job on.
     if v_lanes is not null then

@@ -2,12 +2,14 @@
 -- a claim brings them along.
 
 -- Lanes whose limit has places again, as the first round may choose them, each with the job that is next in it and whether it may stay as it is written if
--- the round fills it again (then its due_at is of a job that went before). Those that hints tell of (p_places, p_spots, p_dues: free_places) are read by
--- place, the lanes of other limits (p_freed) are searched. Those with other gates (p_types: job types with a standing limit; p_is_for_all: the claim takes
+-- the round fills it again (then its due_at is of a job that went before). Those that hints tell of (p_places, p_spots, p_dues, p_keys: free_places) are read by
+-- place; the lanes of other limits (p_freed) are searched, and those of limits with a hint that does not hold: the lane or the entry is not there any more, or
+-- something may have come in front of it (p_told_lanes, p_told_levels, p_told_dues: hear_news). Those with other gates (p_types: job types with a standing limit; p_is_for_all: the claim takes
 -- all job types) are ready like any other lane, those that are empty go. woken: partitions of all that have something due; parts: of each lane.
--- Whether a hint's entry is still there is asked at the take. Only for claims, under the queue's lock. At most 100 lanes of a limit. Locks: lanes.
+-- Only for claims, under the queue's lock. At most 100 lanes of a limit. Locks: lanes.
 create function tidemill.offer_freed(
-    p_queue_id uuid, p_freed bigint[], p_places tid[], p_spots tid[], p_dues timestamptz[], p_is_for_all boolean, p_types text[], p_now timestamptz,
+    p_queue_id uuid, p_freed bigint[], p_places tid[], p_spots tid[], p_dues timestamptz[], p_keys bigint[],
+    p_told_lanes bigint[], p_told_levels smallint[], p_told_dues timestamptz[], p_is_for_all boolean, p_types text[], p_now timestamptz,
     out woken text[], out parts text[], out places tid[], out lanes bigint[], out levels smallint[], out dues timestamptz[], out keys bigint[],
     out limits integer[], out spots tid[], out naps boolean[])
 language plpgsql as $$
@@ -17,19 +19,30 @@ declare
     v_places tid[];          -- what is written at once, sorted, and when each has something due
     v_dues timestamptz[];
 begin
-    with hinted as materialized (
-        select r.*, h.due_at, h.spot
-        from unnest(p_places, p_spots, p_dues) as h (place, spot, due_at)
-        cross join lateral (
-            select l.ctid as place, l.partition_key, l.lane, l.priority, l.limit_key, l.concurrency_limit, l.look_at
+    with told as materialized (
+        -- offset 0: each hint's lane and entry are looked up by place, not joined
+        select h.key, h.due_at, h.spot, r.*, e.is_there is not true as is_searched
+        from unnest(p_places, p_spots, p_dues, p_keys) as h (place, spot, due_at, key)
+        left join lateral (
+            select l.ctid as place, l.partition_key, l.lane, l.priority, l.concurrency_limit, l.look_at
             from tidemill.queue_lanes l
-            where l.ctid = h.place and l.queue_id = p_queue_id and l.blocked_by = 'concurrency_key' and l.concurrency_limit = 1
-              and l.rate_class is null and l.sticky_worker is null and not (l.job_type = any(p_types))
-            limit 1) r
-        where p_is_for_all and h.due_at <= p_now
+            where l.ctid = h.place and l.queue_id = p_queue_id and l.limit_key = h.key and l.blocked_by = 'concurrency_key' and l.concurrency_limit = 1
+              and l.rate_class is null and l.sticky_worker is null and not (l.job_type = any(p_types)) and p_is_for_all and h.due_at <= p_now
+              and not exists (
+                  select 1 from unnest(p_told_lanes, p_told_levels, p_told_dues) as t (lane, priority, due_at)
+                  where t.lane = l.lane and t.priority = l.priority and t.due_at <= h.due_at)
+            limit 1) r on true
+        left join lateral (
+            select true as is_there from tidemill.job_queue_entries i
+            where i.ctid = h.spot and i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at = h.due_at
+            limit 1) e on true
+        union all
+        select u.key, null, null, null, null, null, null, null, null, true from unnest(p_freed) as u (key)
+    ), marked as materialized (
+        select t.*, bool_or(t.is_searched) over (partition by t.key) as is_limit_searched from told t
     ), freed as materialized (
         select o.*
-        from (select u.key from unnest(p_freed) as u (key) except select h.limit_key from hinted h) k
+        from (select distinct m.key from marked m where m.is_limit_searched) k
         cross join lateral (
             select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, r.look_at, e.due_at, e.spot,
                    e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
@@ -50,7 +63,8 @@ begin
         select array_agg(f.partition_key) as names, array_agg(f.place) as places, array_agg(f.lane) as lanes, array_agg(f.priority) as levels,
                array_agg(f.due_at) as dues, array_agg(f.limit_key) as keys, array_agg(f.concurrency_limit) as limits, array_agg(f.spot) as spots,
                array_agg(f.look_at > p_now + interval '1 second') as naps
-        from (select h.partition_key, h.place, h.lane, h.priority, h.due_at, h.limit_key, h.concurrency_limit, h.spot, h.look_at from hinted h
+        from (select m.partition_key, m.place, m.lane, m.priority, m.due_at, m.key as limit_key, m.concurrency_limit, m.spot, m.look_at
+              from marked m where not m.is_limit_searched
               union all
               select o.partition_key, o.place, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.spot, o.look_at
               from freed o where o.is_offer) f
@@ -144,13 +158,13 @@ begin
         where l.ctid = any(p_places);
         return;
     end if;
-    v_keys := array(select distinct u.key from unnest(p_keys) as u (key));
+    v_keys := array(select distinct u.key from unnest(p_keys, p_limits) as u (key, n) where u.n > 1);
     insert into tidemill.lane_news (queue_id, limit_keys)
-    select p_queue_id, v_keys[200 * n + 1 : 200 * n + 200] from generate_series(0, (cardinality(v_keys) - 1) / 200) as n;
-    insert into tidemill.lane_news (queue_id, places, spots, dues)
-    select p_queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.due_at)
-    from (select u.place, u.spot, u.due_at, (row_number() over () - 1) / 60 as part
-          from unnest(p_places, p_spots, p_dues, p_limits) as u (place, spot, due_at, n) where u.n = 1) h
+    select p_queue_id, v_keys[200 * n + 1 : 200 * n + 200] from generate_series(0, (cardinality(v_keys) - 1) / 200) as n where v_keys <> '{}';
+    insert into tidemill.lane_news (queue_id, places, spots, dues, place_keys)
+    select p_queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.due_at), array_agg(h.key)
+    from (select u.place, u.spot, u.due_at, u.key, (row_number() over () - 1) / 60 as part
+          from unnest(p_places, p_spots, p_dues, p_keys, p_limits) as u (place, spot, due_at, key, n) where u.n = 1) h
     group by h.part;
 end $$;
 

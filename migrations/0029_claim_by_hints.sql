@@ -69,6 +69,10 @@ declare
     v_hint_places tid[];
     v_hint_spots tid[];
     v_hint_dues timestamptz[];
+    v_hint_keys bigint[];
+    v_told_lanes bigint[];   -- lanes that got a job which may be due before what a hint says
+    v_told_levels smallint[];
+    v_told_dues timestamptz[];
     v_free_places tid[];
     v_free_parts text[];
     v_free_lanes bigint[];
@@ -135,13 +139,14 @@ begin
     end if;
 
     -- what the news say, and what has come due
-    select h.woken, h.freed, h.places, h.spots, h.dues into v_woken, v_freed, v_hint_places, v_hint_spots, v_hint_dues
+    select h.woken, h.freed, h.places, h.spots, h.dues, h.place_keys, h.told_lanes, h.told_levels, h.told_dues
+    into v_woken, v_freed, v_hint_places, v_hint_spots, v_hint_dues, v_hint_keys, v_told_lanes, v_told_levels, v_told_dues
     from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
     -- lanes whose limit has places again are offered in the first round as they stand
     if v_freed is not null or v_hint_places is not null then
         select v_woken || f.woken, f.parts, f.places, f.lanes, f.levels, f.dues, f.keys, f.limits, f.spots, f.naps
         into v_woken, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
-        from tidemill.offer_freed(p_queue_id, v_freed, v_hint_places, v_hint_spots, v_hint_dues,
+        from tidemill.offer_freed(p_queue_id, v_freed, v_hint_places, v_hint_spots, v_hint_dues, v_hint_keys, v_told_lanes, v_told_levels, v_told_dues,
                                   p_job_types is null and not v_is_full, v_types, v_now) f;
     end if;
     -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
