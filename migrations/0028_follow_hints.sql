@@ -84,7 +84,7 @@ end $$;
 -- the earliest due, each limit once. is_chosen: whether it is such a round (the others are chosen by claim_gated, partition by partition). places to naps:
 -- the chosen ones, in order, as claim_gated names them. Arrays in: as offer_freed returns them. Only for claims, under the queue's lock. Locks: none.
 create function tidemill.choose_freed(
-    p_queue_id uuid, p_room integer, p_handful integer, p_now timestamptz, p_parts text[], p_places tid[], p_lanes bigint[], p_levels smallint[],
+    p_queue_id uuid, p_room integer, p_now timestamptz, p_parts text[], p_places tid[], p_lanes bigint[], p_levels smallint[],
     p_dues timestamptz[], p_keys bigint[], p_limits integer[], p_spots tid[], p_naps boolean[],
     out is_chosen boolean, out lanes bigint[], out levels smallint[], out dues timestamptz[], out places tid[], out spots tid[], out naps boolean[],
     out parts text[], out wants integer[], out keys bigint[], out limits integer[], out turn double precision)
@@ -94,9 +94,9 @@ declare
     v_part text;
     v_others bigint;
 begin
-    select min(i.partition_key), count(*) - 1, min(i.virtual_finish + p_handful::double precision / i.weight)
+    select min(i.partition_key), count(*) - 1, min(i.virtual_finish)
     into v_part, v_others, turn
-    from (select o.partition_key, o.virtual_finish, o.weight from tidemill.queue_partitions o
+    from (select o.partition_key, o.virtual_finish from tidemill.queue_partitions o
           where o.queue_id = p_queue_id and o.is_ready
           order by o.virtual_finish, o.partition_key limit 2) i;
     is_chosen := v_others = 0 and 1 = all(p_limits)

@@ -26,9 +26,8 @@ declare
     v_rules tidemill.saturation_rule[];
     v_is_full boolean := false;
     v_is_all boolean;        -- the round has found as much as it wanted
-    v_places tid[];
+    v_bare tid[];            -- lanes that have no entries left
     v_away bigint[];         -- limits that another claim counts at the moment
-    v_dues timestamptz[];    -- of the others, sorted by place: when their next job is due, and whether the round has filled their limit
     v_swept integer := 0;
     v_room integer := p_limit;
     v_max integer;
@@ -190,7 +189,7 @@ begin
         if v_free_places is not null then
             select h.is_chosen, h.lanes, h.levels, h.dues, h.places, h.spots, h.naps, h.parts, h.wants, h.keys, h.limits, h.turn
             into v_is_chosen, v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_turn
-            from tidemill.choose_freed(p_queue_id, v_room, v_handful, v_now, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues,
+            from tidemill.choose_freed(p_queue_id, v_room, v_now, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues,
                                        v_free_keys, v_free_limits, v_free_spots, v_free_naps) h;
             if not v_is_chosen then
                 select s.names, s.firsts, s.places into v_names, v_from, v_order
@@ -328,6 +327,14 @@ begin
                 select case when v_keys[i] is null then v_wants[i] else least(v_wants[i], v_lefts[i]) end
                 from generate_subscripts(v_lanes, 1) as i order by i);
             v_away := array(select v_keys[i] from generate_subscripts(v_lanes, 1) as i where not v_locked[i]);
+            -- a lane that was left as it was may have lost its last job since: it goes, or every look at it for as long as its limit is full would write it
+            v_bare := array(
+                select v_stands[i] from generate_subscripts(v_lanes, 1) as i
+                where v_keys[i] is not null and v_wants[i] = 0 and v_spots[i] is null and (
+                    select e.run_at from tidemill.job_queue_entries e
+                    where e.queue_id = p_queue_id and e.lane = v_lanes[i] and e.priority = v_levels[i] and e.run_at >= v_since[i]
+                    order by e.run_at limit 1) is null);
+            delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
             update tidemill.queue_lanes l
             set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
                 look_at = v_now + case when l.limit_key = any(v_away) then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end
@@ -423,6 +430,15 @@ begin
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
         perform tidemill.leave_lanes(p_queue_id, v_lanes, v_levels, v_stands, v_since, v_parts, v_wants, case when v_is_all and v_limited then v_lefts end,
                                      v_naps, v_now);
+        -- Somebody holds what a hint told of: whatever else waits for the limit has not been looked for.
+        if not v_is_all then
+            insert into tidemill.lane_news (queue_id, limit_keys)
+            select p_queue_id, array_agg(f.key)
+            from (select v_keys[i] as key from generate_subscripts(v_lanes, 1) as i
+                  where v_spots[i] is not null and v_wants[i] > 0
+                    and (select l.job_id from tidemill.job_leases l where l.limit_key = v_keys[i] limit 1) is null) f
+            having count(*) > 0;
+        end if;
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
