@@ -87,7 +87,8 @@ end $$;
 
 -- What the news of a queue say is written to its lanes; what has come due or is due for another look is ready. Returns the partitions of lanes that are
 -- ready now (woken), and what is the caller's to look at: the limits that have places again (freed), hints of lanes under others (places, spots, dues, place_keys:
--- free_places), and lanes that got a job which may be due before what a hint says (told_lanes, told_levels, told_dues; of more than fifty, the hints' limits are freed). At most 2,000 rows of news with 2,000 limits (or lanes, or twice as many hints), and 500 looks.
+-- free_places), and lanes that got a job which may be due before what a hint says (told_lanes, told_levels, told_dues; if they are more than fifty, the limits
+-- of all hints are freed instead). At most 2,000 rows of news with 2,000 limits (or lanes, or twice as many hints), and 500 looks.
 -- Only for claims (which bring their settings of the planner along), under the queue's lock. Locks: news (skip locked), lanes.
 -- squawk-ignore ban-drop-function
 drop function tidemill.hear_news(uuid, integer, timestamptz); -- the next one returns more, in the same transaction

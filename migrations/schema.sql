@@ -493,7 +493,7 @@ begin
         order by e.ord);
 end $$;
 
-CREATE FUNCTION tidemill.choose_freed(p_queue_id uuid, p_room integer, p_handful integer, p_now timestamp with time zone, p_parts text[], p_places tid[], p_lanes bigint[], p_levels smallint[], p_dues timestamp with time zone[], p_keys bigint[], p_limits integer[], p_spots tid[], p_naps boolean[], OUT is_chosen boolean, OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT places tid[], OUT spots tid[], OUT naps boolean[], OUT parts text[], OUT wants integer[], OUT keys bigint[], OUT limits integer[], OUT turn double precision) RETURNS record
+CREATE FUNCTION tidemill.choose_freed(p_queue_id uuid, p_room integer, p_now timestamp with time zone, p_parts text[], p_places tid[], p_lanes bigint[], p_levels smallint[], p_dues timestamp with time zone[], p_keys bigint[], p_limits integer[], p_spots tid[], p_naps boolean[], OUT is_chosen boolean, OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT places tid[], OUT spots tid[], OUT naps boolean[], OUT parts text[], OUT wants integer[], OUT keys bigint[], OUT limits integer[], OUT turn double precision) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -501,9 +501,9 @@ declare
     v_part text;
     v_others bigint;
 begin
-    select min(i.partition_key), count(*) - 1, min(i.virtual_finish + p_handful::double precision / i.weight)
+    select min(i.partition_key), count(*) - 1, min(i.virtual_finish)
     into v_part, v_others, turn
-    from (select o.partition_key, o.virtual_finish, o.weight from tidemill.queue_partitions o
+    from (select o.partition_key, o.virtual_finish from tidemill.queue_partitions o
           where o.queue_id = p_queue_id and o.is_ready
           order by o.virtual_finish, o.partition_key limit 2) i;
     is_chosen := v_others = 0 and 1 = all(p_limits)
@@ -547,9 +547,8 @@ declare
     v_rules tidemill.saturation_rule[];
     v_is_full boolean := false;
     v_is_all boolean;        -- the round has found as much as it wanted
-    v_places tid[];
+    v_bare tid[];            -- lanes that have no entries left
     v_away bigint[];         -- limits that another claim counts at the moment
-    v_dues timestamptz[];    -- of the others, sorted by place: when their next job is due, and whether the round has filled their limit
     v_swept integer := 0;
     v_room integer := p_limit;
     v_max integer;
@@ -590,6 +589,10 @@ declare
     v_hint_places tid[];
     v_hint_spots tid[];
     v_hint_dues timestamptz[];
+    v_hint_keys bigint[];
+    v_told_lanes bigint[];   -- lanes that got a job which may be due before what a hint says
+    v_told_levels smallint[];
+    v_told_dues timestamptz[];
     v_free_places tid[];
     v_free_parts text[];
     v_free_lanes bigint[];
@@ -656,13 +659,14 @@ begin
     end if;
 
     -- what the news say, and what has come due
-    select h.woken, h.freed, h.places, h.spots, h.dues into v_woken, v_freed, v_hint_places, v_hint_spots, v_hint_dues
+    select h.woken, h.freed, h.places, h.spots, h.dues, h.place_keys, h.told_lanes, h.told_levels, h.told_dues
+    into v_woken, v_freed, v_hint_places, v_hint_spots, v_hint_dues, v_hint_keys, v_told_lanes, v_told_levels, v_told_dues
     from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
     -- lanes whose limit has places again are offered in the first round as they stand
     if v_freed is not null or v_hint_places is not null then
         select v_woken || f.woken, f.parts, f.places, f.lanes, f.levels, f.dues, f.keys, f.limits, f.spots, f.naps
         into v_woken, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
-        from tidemill.offer_freed(p_queue_id, v_freed, v_hint_places, v_hint_spots, v_hint_dues,
+        from tidemill.offer_freed(p_queue_id, v_freed, v_hint_places, v_hint_spots, v_hint_dues, v_hint_keys, v_told_lanes, v_told_levels, v_told_dues,
                                   p_job_types is null and not v_is_full, v_types, v_now) f;
     end if;
     -- what has no gates of its own has a turn while some of it is due: a turn that brings nothing costs a whole round
@@ -706,7 +710,7 @@ begin
         if v_free_places is not null then
             select h.is_chosen, h.lanes, h.levels, h.dues, h.places, h.spots, h.naps, h.parts, h.wants, h.keys, h.limits, h.turn
             into v_is_chosen, v_lanes, v_levels, v_since, v_stands, v_spots, v_naps, v_parts, v_wants, v_keys, v_limits, v_turn
-            from tidemill.choose_freed(p_queue_id, v_room, v_handful, v_now, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues,
+            from tidemill.choose_freed(p_queue_id, v_room, v_now, v_free_parts, v_free_places, v_free_lanes, v_free_levels, v_free_dues,
                                        v_free_keys, v_free_limits, v_free_spots, v_free_naps) h;
             if not v_is_chosen then
                 select s.names, s.firsts, s.places into v_names, v_from, v_order
@@ -844,6 +848,14 @@ begin
                 select case when v_keys[i] is null then v_wants[i] else least(v_wants[i], v_lefts[i]) end
                 from generate_subscripts(v_lanes, 1) as i order by i);
             v_away := array(select v_keys[i] from generate_subscripts(v_lanes, 1) as i where not v_locked[i]);
+            -- a lane that was left as it was may have lost its last job since: it goes, or every look at it for as long as its limit is full would write it
+            v_bare := array(
+                select v_stands[i] from generate_subscripts(v_lanes, 1) as i
+                where v_keys[i] is not null and v_wants[i] = 0 and v_spots[i] is null and (
+                    select e.run_at from tidemill.job_queue_entries e
+                    where e.queue_id = p_queue_id and e.lane = v_lanes[i] and e.priority = v_levels[i] and e.run_at >= v_since[i]
+                    order by e.run_at limit 1) is null);
+            delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
             update tidemill.queue_lanes l
             set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
                 look_at = v_now + case when l.limit_key = any(v_away) then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end
@@ -939,6 +951,15 @@ begin
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
         perform tidemill.leave_lanes(p_queue_id, v_lanes, v_levels, v_stands, v_since, v_parts, v_wants, case when v_is_all and v_limited then v_lefts end,
                                      v_naps, v_now);
+        -- Somebody holds what a hint told of: whatever else waits for the limit has not been looked for.
+        if not v_is_all then
+            insert into tidemill.lane_news (queue_id, limit_keys)
+            select p_queue_id, array_agg(f.key)
+            from (select v_keys[i] as key from generate_subscripts(v_lanes, 1) as i
+                  where v_spots[i] is not null and v_wants[i] > 0
+                    and (select l.job_id from tidemill.job_leases l where l.limit_key = v_keys[i] limit 1) is null) f
+            having count(*) > 0;
+        end if;
         v_empty := v_empty || array(
             select v_levels[i] from generate_subscripts(v_lanes, 1) as i
             where v_lanes[i] = 0 and v_taken < v_wants[i]);
@@ -1058,7 +1079,8 @@ CREATE TABLE tidemill.lane_news (
     priorities smallint[],
     places tid[],
     spots tid[],
-    dues timestamp with time zone[]
+    dues timestamp with time zone[],
+    place_keys bigint[]
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='500', autovacuum_vacuum_cost_delay='0');
 
@@ -1512,11 +1534,12 @@ declare
     v_count bigint;
 begin
     with waiting as materialized (
-        select l.queue_id, l.limit_key, l.place, e.spot, e.run_at
+        select l.queue_id, l.limit_key, l.place, e.spot, e.run_at,
+               bool_and(e.spot is not null) over (partition by l.limit_key, l.queue_id) and count(*) over (partition by l.limit_key) < 100 as is_hint
         from (select distinct u.key from unnest(p_limit_keys) as u (key)) k
         cross join lateral (
             select o.queue_id, o.limit_key, o.lane, o.priority, o.due_at, o.ctid as place,
-                   o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null as is_bare
+                   coalesce(o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null, false) as is_bare
             from tidemill.queue_lanes o where o.limit_key = k.key limit 100) l
         left join lateral (
             select i.ctid as spot, i.run_at from tidemill.job_queue_entries i
@@ -1531,28 +1554,31 @@ begin
     ), told as materialized (
         select w.* from waiting w where w.queue_id <> all (array(select d.queue_id from deaf d))
     ), places as materialized (
-        select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
+        (select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
         where q.queue_id is not null and q.limit_key is not null
         union
-        select t.queue_id, t.limit_key from told t
+        select t.queue_id, t.limit_key from told t where not t.is_hint
         union
         select l.queue_id, l.type_key
         from (select distinct u.key from unnest(p_limit_keys) as u (key)
               where exists (select 1 from tidemill.queue_lanes a where a.type_key is not null)) k
-        cross join lateral (select o.queue_id, o.type_key from tidemill.queue_lanes o where o.type_key = k.key order by o.blocked_since limit 100) l
+        cross join lateral (select o.queue_id, o.type_key from tidemill.queue_lanes o where o.type_key = k.key order by o.blocked_since limit 100) l)
+        except
+        select t.queue_id, t.limit_key from told t where t.is_hint
     ), hints as (
-        insert into tidemill.lane_news (queue_id, places, spots, dues)
-        select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at)
-        from (select t.queue_id, t.place, t.spot, t.run_at, (row_number() over (partition by t.queue_id) - 1) / 60 as part
-              from told t where t.spot is not null) h
+        insert into tidemill.lane_news (queue_id, places, spots, dues, place_keys)
+        select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at), array_agg(h.limit_key)
+        from (select t.queue_id, t.place, t.spot, t.run_at, t.limit_key, (row_number() over (partition by t.queue_id) - 1) / 60 as part
+              from told t where t.is_hint) h
         group by h.queue_id, h.part
+        returning cardinality(places) as n
     ), news as (
         insert into tidemill.lane_news (queue_id, limit_keys)
         select n.queue_id, array_agg(n.limit_key)
         from (select p.queue_id, p.limit_key, (row_number() over (partition by p.queue_id) - 1) / 200 as part from places p) n
         group by n.queue_id, n.part
         returning cardinality(limit_keys) as n)
-    select coalesce(sum(n.n), 0) into v_count from news n;
+    select coalesce(sum(a.n), 0) into v_count from (select n.n from news n union all select h.n from hints h) a;
     return v_count;
 end $$;
 
@@ -1574,7 +1600,7 @@ CREATE FUNCTION tidemill.given_keys(p_jobs jsonb) RETURNS TABLE(pos integer, que
     FROM jsonb_array_elements(given_keys.p_jobs) WITH ORDINALITY e(job, ord);
 END;
 
-CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[], OUT places tid[], OUT spots tid[], OUT dues timestamp with time zone[]) RETURNS record
+CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[], OUT places tid[], OUT spots tid[], OUT dues timestamp with time zone[], OUT place_keys bigint[], OUT told_lanes bigint[], OUT told_levels smallint[], OUT told_dues timestamp with time zone[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1597,13 +1623,23 @@ begin
                         order by i.id limit 2000 for update skip locked) m) h
             where h.upto <= 2000))
         returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities,
-            n.places, n.spots, n.dues
+            n.places, n.spots, n.dues, n.place_keys
     ), hints as materialized (
         -- of a lane that was hinted at twice, what was said last: its jobs come due in order
-        select array_agg(h.place) as places, array_agg(h.spot) as spots, array_agg(h.due_at) as dues
-        from (select distinct on (u.place) u.place, u.spot, u.due_at
-              from read r cross join lateral unnest(r.places, r.spots, r.dues) as u (place, spot, due_at)
+        select array_agg(h.place) as places, array_agg(h.spot) as spots, array_agg(h.due_at) as dues, array_agg(h.key) as keys, max(h.due_at) as upto
+        from (select distinct on (u.place) u.place, u.spot, u.due_at, u.key
+              from read r cross join lateral unnest(r.places, r.spots, r.dues, r.place_keys) as u (place, spot, due_at, key)
               order by u.place, u.due_at desc) h
+    ), told as materialized (
+        select array_agg(t.lane) as lanes, array_agg(t.priority) as levels, array_agg(t.run_at) as dues
+        from (select u.lane, u.priority, u.run_at
+              from hints h cross join read r cross join lateral unnest(r.run_ats, r.lanes, r.priorities) as u (run_at, lane, priority)
+              where u.run_at <= h.upto
+              union all
+              select j.lane, j.priority, r.run_at
+              from hints h cross join read r
+              cross join lateral (select i.lane, i.priority from tidemill.jobs i where i.id = r.job_id limit 1) j
+              where r.job_id is not null and r.run_at <= h.upto) t
     ), many as materialized (
         -- Each lane once, and only those that are not known to have something by then: with the job that is next in it now. The one that told of it may be
         -- gone, without a word when it was claimed and pruned before anybody heard, and another one may have come since.
@@ -1623,8 +1659,13 @@ begin
            (select array_agg(distinct u.key) from read o cross join lateral unnest(coalesce(o.limit_keys, array[o.limit_key])) as u (key)
             where num_nonnulls(o.limit_key, o.limit_keys) = 1),
            array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null),
-           (select h.places from hints h), (select h.spots from hints h), (select h.dues from hints h)
-    into v_jobs, v_times, freed, v_lanes, v_levels, places, spots, dues from read r;
+           (select h.places from hints h), (select h.spots from hints h), (select h.dues from hints h), (select h.keys from hints h),
+           (select t.lanes from told t), (select t.levels from told t), (select t.dues from told t)
+    into v_jobs, v_times, freed, v_lanes, v_levels, places, spots, dues, place_keys, told_lanes, told_levels, told_dues from read r;
+    if cardinality(told_lanes) > 50 then  -- each is compared with each hint
+        freed := freed || place_keys;
+        places := null;
+    end if;
     -- Who told of a lane told it of one job. Where that one has been deleted or moved before anybody heard, what it left behind stands in for it
     -- (whoever takes an entry away says so), or the lane would be unknown, or known from a later job on.
     if v_lanes is not null then
@@ -2077,7 +2118,7 @@ begin
 end
 $$;
 
-CREATE FUNCTION tidemill.offer_freed(p_queue_id uuid, p_freed bigint[], p_places tid[], p_spots tid[], p_dues timestamp with time zone[], p_is_for_all boolean, p_types text[], p_now timestamp with time zone, OUT woken text[], OUT parts text[], OUT places tid[], OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT keys bigint[], OUT limits integer[], OUT spots tid[], OUT naps boolean[]) RETURNS record
+CREATE FUNCTION tidemill.offer_freed(p_queue_id uuid, p_freed bigint[], p_places tid[], p_spots tid[], p_dues timestamp with time zone[], p_keys bigint[], p_told_lanes bigint[], p_told_levels smallint[], p_told_dues timestamp with time zone[], p_is_for_all boolean, p_types text[], p_now timestamp with time zone, OUT woken text[], OUT parts text[], OUT places tid[], OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT keys bigint[], OUT limits integer[], OUT spots tid[], OUT naps boolean[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -2086,19 +2127,30 @@ declare
     v_places tid[];          -- what is written at once, sorted, and when each has something due
     v_dues timestamptz[];
 begin
-    with hinted as materialized (
-        select r.*, h.due_at, h.spot
-        from unnest(p_places, p_spots, p_dues) as h (place, spot, due_at)
-        cross join lateral (
-            select l.ctid as place, l.partition_key, l.lane, l.priority, l.limit_key, l.concurrency_limit, l.look_at
+    with told as materialized (
+        -- offset 0: each hint's lane and entry are looked up by place, not joined
+        select h.key, h.due_at, h.spot, r.*, e.is_there is not true as is_searched
+        from unnest(p_places, p_spots, p_dues, p_keys) as h (place, spot, due_at, key)
+        left join lateral (
+            select l.ctid as place, l.partition_key, l.lane, l.priority, l.concurrency_limit, l.look_at
             from tidemill.queue_lanes l
-            where l.ctid = h.place and l.queue_id = p_queue_id and l.blocked_by = 'concurrency_key' and l.concurrency_limit = 1
-              and l.rate_class is null and l.sticky_worker is null and not (l.job_type = any(p_types))
-            limit 1) r
-        where p_is_for_all and h.due_at <= p_now
+            where l.ctid = h.place and l.queue_id = p_queue_id and l.limit_key = h.key and l.blocked_by = 'concurrency_key' and l.concurrency_limit = 1
+              and l.rate_class is null and l.sticky_worker is null and not (l.job_type = any(p_types)) and p_is_for_all and h.due_at <= p_now
+              and not exists (
+                  select 1 from unnest(p_told_lanes, p_told_levels, p_told_dues) as t (lane, priority, due_at)
+                  where t.lane = l.lane and t.priority = l.priority and t.due_at <= h.due_at)
+            limit 1) r on true
+        left join lateral (
+            select true as is_there from tidemill.job_queue_entries i
+            where i.ctid = h.spot and i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at = h.due_at
+            limit 1) e on true
+        union all
+        select u.key, null, null, null, null, null, null, null, null, true from unnest(p_freed) as u (key)
+    ), marked as materialized (
+        select t.*, bool_or(t.is_searched) over (partition by t.key) as is_limit_searched from told t
     ), freed as materialized (
         select o.*
-        from (select u.key from unnest(p_freed) as u (key) except select h.limit_key from hinted h) k
+        from (select distinct m.key from marked m where m.is_limit_searched) k
         cross join lateral (
             select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, r.look_at, e.due_at, e.spot,
                    e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
@@ -2119,7 +2171,8 @@ begin
         select array_agg(f.partition_key) as names, array_agg(f.place) as places, array_agg(f.lane) as lanes, array_agg(f.priority) as levels,
                array_agg(f.due_at) as dues, array_agg(f.limit_key) as keys, array_agg(f.concurrency_limit) as limits, array_agg(f.spot) as spots,
                array_agg(f.look_at > p_now + interval '1 second') as naps
-        from (select h.partition_key, h.place, h.lane, h.priority, h.due_at, h.limit_key, h.concurrency_limit, h.spot, h.look_at from hinted h
+        from (select m.partition_key, m.place, m.lane, m.priority, m.due_at, m.key as limit_key, m.concurrency_limit, m.spot, m.look_at
+              from marked m where not m.is_limit_searched
               union all
               select o.partition_key, o.place, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.spot, o.look_at
               from freed o where o.is_offer) f
@@ -2315,13 +2368,13 @@ begin
         where l.ctid = any(p_places);
         return;
     end if;
-    v_keys := array(select distinct u.key from unnest(p_keys) as u (key));
+    v_keys := array(select distinct u.key from unnest(p_keys, p_limits) as u (key, n) where u.n > 1);
     insert into tidemill.lane_news (queue_id, limit_keys)
-    select p_queue_id, v_keys[200 * n + 1 : 200 * n + 200] from generate_series(0, (cardinality(v_keys) - 1) / 200) as n;
-    insert into tidemill.lane_news (queue_id, places, spots, dues)
-    select p_queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.due_at)
-    from (select u.place, u.spot, u.due_at, (row_number() over () - 1) / 60 as part
-          from unnest(p_places, p_spots, p_dues, p_limits) as u (place, spot, due_at, n) where u.n = 1) h
+    select p_queue_id, v_keys[200 * n + 1 : 200 * n + 200] from generate_series(0, (cardinality(v_keys) - 1) / 200) as n where v_keys <> '{}';
+    insert into tidemill.lane_news (queue_id, places, spots, dues, place_keys)
+    select p_queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.due_at), array_agg(h.key)
+    from (select u.place, u.spot, u.due_at, u.key, (row_number() over () - 1) / 60 as part
+          from unnest(p_places, p_spots, p_dues, p_keys, p_limits) as u (place, spot, due_at, key, n) where u.n = 1) h
     group by h.part;
 end $$;
 
@@ -3838,7 +3891,7 @@ ALTER TABLE ONLY tidemill.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
 
 ALTER TABLE tidemill.lane_news
-    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, limit_keys, lane, lanes, places) = 1) AND ((run_at IS NULL) = (num_nonnulls(limit_key, limit_keys, places) = 1)) AND ((lane IS NULL) = (priority IS NULL)) AND (num_nonnulls(job_ids, run_ats, lanes, priorities) = ANY (ARRAY[0, 4])) AND (num_nonnulls(places, spots, dues) = ANY (ARRAY[0, 3])))) NOT VALID;
+    ADD CONSTRAINT lane_news_one_kind CHECK (((num_nonnulls(job_id, limit_key, limit_keys, lane, lanes, places) = 1) AND ((run_at IS NULL) = (num_nonnulls(limit_key, limit_keys, places) = 1)) AND ((lane IS NULL) = (priority IS NULL)) AND (num_nonnulls(job_ids, run_ats, lanes, priorities) = ANY (ARRAY[0, 4])) AND (num_nonnulls(places, spots, dues, place_keys) = ANY (ARRAY[0, 4])))) NOT VALID;
 
 ALTER TABLE ONLY tidemill.lane_news
     ADD CONSTRAINT lane_news_pkey PRIMARY KEY (id);
