@@ -156,3 +156,19 @@ def test_a_ring_that_comes_while_a_worker_lies_down_is_heard(mill: Mill, source:
         assert len(source.claim(9)) == 1
         source.rest(0.9)
         assert mill.count("queue_sleepers") == 1
+
+
+def test_a_rest_ends_for_a_lane_that_comes_due_and_not_for_the_looks_at_busy_limits(mill: Mill, source: PostgresSource) -> None:
+    """Each busy lane is looked at every few seconds, in case nobody told of its place: of 5,000 one always was next, and idle workers never rested."""
+    mill.enqueue_all([{"concurrency": {"limit": 1, "key": "busy"}}] * 2)
+    with closing(source):
+        assert len(mill.claim(2)) == 1
+        assert mill.claim(2) == []
+        mill.conn.execute("update tidemill.queue_lanes set look_at = now() + interval '2 seconds'")
+        next_due = ("default",), 60.0
+        assert source._claims.run(lambda store: store.next_due_secs(mill.project_id, *next_due)) is None
+        mill.new(concurrency={"limit": 1, "key": "later"}, delay_ms=30_000)
+        assert mill.claim(2) == []  # brings it to its lane
+        due_secs = source._claims.run(lambda store: store.next_due_secs(mill.project_id, *next_due))
+        assert due_secs is not None
+        assert 2 < due_secs <= 30
