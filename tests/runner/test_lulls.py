@@ -159,7 +159,7 @@ def test_a_ring_that_comes_while_a_worker_lies_down_is_heard(mill: Mill, source:
 
 
 def test_a_rest_ends_for_a_lane_that_comes_due_and_not_for_the_looks_at_busy_limits(mill: Mill, source: PostgresSource) -> None:
-    """Each busy lane is looked at every few seconds, in case nobody told of its place: of a thousand one always was next, and nobody rested."""
+    """Each busy lane is looked at every few seconds, in case nobody told of its place: of a thousand one was always next."""
     mill.enqueue_all([{"concurrency": {"limit": 1, "key": "busy"}}] * 2)
     with closing(source):
         assert len(mill.claim(2)) == 1
