@@ -170,8 +170,8 @@ end $$;
 
 -- What the lanes of a round look like after it (an entry that is committed later brings its own news). Those that it has filled to their limit, as p_lefts
 -- says (null: none), wait for one of these leases to end. One that was written so before (p_naps) stays as it is, thirty-one times in
--- thirty-two: so what lies behind its due_at, and is gone, stays little; if it has no more entries, who looks for the next finds that. Looked up key by key and changed by place, because a join may read all lanes for
--- each of them. Only for claims, under the queue's lock. Locks: lanes, partitions.
+-- thirty-two: so what lies behind its due_at, and is gone, stays little; if it has no more entries, who looks for the next finds that. Of p_parts those leave
+-- the circle that lose their last lane. Looked up key by key and changed by place, because a join may read all lanes for each of them. Only for claims, under the queue's lock. Locks: lanes, partitions.
 create or replace function tidemill.leave_lanes(
     p_queue_id uuid, p_lanes bigint[], p_levels smallint[], p_stands tid[], p_since timestamptz[], p_parts text[], p_wants integer[], p_lefts integer[],
     p_naps boolean[], p_now timestamptz) returns void

@@ -84,6 +84,7 @@ declare
     v_order integer[];       -- these by partition and then as they are served; each partition once, in order, and where its lanes begin (and where the next would)
     v_names text[];
     v_from integer[];
+    v_emptied text[];        -- partitions that may leave the circle if their last lane goes
     v_seed bytea := uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());  -- one draw for all tokens, which are hashes of it and the job
 begin
     if p_limit < 1 or not pg_try_advisory_xact_lock(tidemill.queue_lock(p_queue_id)) then
@@ -233,13 +234,14 @@ begin
                       group by s.partition_key) h
                 where h.ahead < v_room
             ), offered as (
-                -- Each partition's best lanes: those of the highest priority as many jobs as it may take, in even parts; those of the next what limits surely keep
-                -- the former from giving. (If the former have less, the next round is the others'.)
-                select c.*, least(c.per_lane, c.most - (c.nth - 1) * c.per_lane) as n
+                -- Each partition's best lanes: those of the highest priority as many jobs as it may take, in even parts, but none more than its limit; those of
+                -- the next what limits surely keep the former from giving. (If the former have less, the next round is the others'.)
+                select c.*, least(c.per_lane, c.most - coalesce(sum(c.per_lane) over (
+                    partition by c.turn, c.partition_key, c.below order by c.nth rows between unbounded preceding and 1 preceding), 0))::integer as n
                 from (
-                    select b.*, ((b.most + b.of_level - 1) / b.of_level)::integer as per_lane
+                    select b.*, least(((b.most + b.of_level - 1) / b.of_level)::integer, b.concurrency_limit) as per_lane
                     from (
-                        select s.partition_key, s.turn, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
+                        select s.partition_key, s.turn, -o.priority::integer as below, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
                                row_number() over (order by s.turn, s.partition_key, -o.priority::integer, o.due_at, o.lane) as pos,
                                row_number() over (partition by s.turn, s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
                                count(*) over (partition by s.turn, s.partition_key, -o.priority::integer) as of_level,
@@ -428,7 +430,10 @@ begin
         end if;
 
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
-        perform tidemill.leave_lanes(p_queue_id, v_lanes, v_levels, v_stands, v_since, v_parts, v_wants, case when v_is_all and v_limited then v_lefts end,
+        -- partitions of lanes that are on offer still have something to give, though none of their lanes is ready
+        v_emptied := case when v_names = '{}' then v_parts else array(
+            select p.name from unnest(v_parts) as p (name) except select o.name from unnest(v_names) as o (name)) end;
+        perform tidemill.leave_lanes(p_queue_id, v_lanes, v_levels, v_stands, v_since, v_emptied, v_wants, case when v_is_all and v_limited then v_lefts end,
                                      v_naps, v_now);
         -- Somebody holds what a hint told of: whatever else waits for the limit has not been looked for.
         if not v_is_all then

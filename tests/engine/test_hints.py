@@ -122,7 +122,7 @@ def test_a_job_whose_transaction_took_long_goes_before_a_hint_to_a_later_one(mil
     running, _ = waiting(mill, KEY)
     slow = mill.another()
     with slow.conn.transaction():
-        early = slow.new(mill.conn.execute("select now() - interval '1 minute'").fetchone()[0], **KEY)  # type: ignore[index]  # one row
+        early = slow.new(mill.conn.execute("select now() - interval '1 minute'").fetchone()[0], **KEY)
         old_lane(mill)
         mill.complete(running)
         assert hints(mill) == 1
