@@ -4,7 +4,8 @@
 -- Lanes whose limit has places again, as the first round may choose them, each with the job that is next in it and whether it may stay as it is written if
 -- the round fills it again (then its due_at is of a job that went before). Those that hints tell of (p_places, p_spots, p_dues, p_keys: free_places) are read by
 -- place; the lanes of other limits (p_freed) are searched, and those of limits with a hint that does not hold: the lane or the entry is not there any more, or
--- something may have come in front of it (p_told_lanes, p_told_levels, p_told_dues: hear_news). Those with other gates (p_types: job types with a standing limit; p_is_for_all: the claim takes
+-- something may have come in front of it (p_told_lanes, p_told_levels, p_told_dues: hear_news). Those with other gates (p_types: job types with a standing
+-- limit; p_is_for_all: the claim takes
 -- all job types) are ready like any other lane, those that are empty go. woken: partitions of all that have something due; parts: of each lane.
 -- Only for claims, under the queue's lock. At most 100 lanes of a limit. Locks: lanes.
 create function tidemill.offer_freed(
@@ -140,7 +141,8 @@ begin
 end $$;
 
 -- What was offered and not chosen. If it is at most four times what the claim took, the next one is told again, which costs a sixth of writing the lane twice;
--- else it is ready like any other lane, so that many small claims need not look at all of it. Arrays: as offer_freed returns them. Only for claims, under the queue's lock. Locks: lanes.
+-- else it is ready like any other lane, so that many small claims need not look at all of it. Arrays: as offer_freed returns them. Only for claims, under the
+-- queue's lock. Locks: lanes.
 create function tidemill.put_back(
     p_queue_id uuid, p_taken integer, p_places tid[], p_dues timestamptz[], p_keys bigint[], p_limits integer[], p_spots tid[]) returns void
 language plpgsql as $$
@@ -169,9 +171,10 @@ begin
 end $$;
 
 -- What the lanes of a round look like after it (an entry that is committed later brings its own news). Those that it has filled to their limit, as p_lefts
--- says (null: none), wait for one of these leases to end. One that was written so before (p_naps) stays as it is, thirty-one times in
--- thirty-two: so what lies behind its due_at, and is gone, stays little; if it has no more entries, who looks for the next finds that. Of p_parts those leave
--- the circle that lose their last lane. Looked up key by key and changed by place, because a join may read all lanes for each of them. Only for claims, under the queue's lock. Locks: lanes, partitions.
+-- says (null: none), wait for one of these leases to end. One that was written so before (p_naps) stays as it is, thirty-one times in thirty-two: so what lies
+-- behind its due_at, and is gone, stays little; if it has no more entries, who looks for the next finds that. Of p_parts those leave the circle that lose their
+-- last lane. Looked up key by key and changed by place, because a join may read all lanes for each of them. Only for claims, under the queue's lock. Locks: lanes,
+-- partitions.
 create or replace function tidemill.leave_lanes(
     p_queue_id uuid, p_lanes bigint[], p_levels smallint[], p_stands tid[], p_since timestamptz[], p_parts text[], p_wants integer[], p_lefts integer[],
     p_naps boolean[], p_now timestamptz) returns void
@@ -190,13 +193,12 @@ begin
     into v_bare, v_places, v_dues, v_fulls
     from (select p_stands[i] as place, f.is_full,
                  (select e.run_at from tidemill.job_queue_entries e
-                  where e.queue_id = p_queue_id and e.lane = p_lanes[i] and e.priority = p_levels[i] and e.run_at >= least(f.due_at, p_since[i])
+                  where e.queue_id = p_queue_id and e.lane = p_lanes[i] and e.priority = p_levels[i]
+                    -- not from the job on that a hint told of: one may have been committed since that is due before it, and its news heard
+                    and e.run_at >= least((select o.due_at from tidemill.queue_lanes o where o.ctid = p_stands[i] and o.lane = p_lanes[i] limit 1), p_since[i])
                   order by e.run_at limit 1) as due_at
           from generate_subscripts(p_lanes, 1) as i
-          cross join lateral (
-              -- not from the job on that a hint told of: one may have been committed since that is due before it, and its news heard
-              select coalesce(p_lefts[i] = p_wants[i], false) as is_full, (
-                  select o.due_at from tidemill.queue_lanes o where o.ctid = p_stands[i] and o.lane = p_lanes[i] limit 1) as due_at offset 0) f
+          cross join lateral (select coalesce(p_lefts[i] = p_wants[i], false) as is_full offset 0) f
           where p_wants[i] > 0 and p_lanes[i] <> 0 and (f.is_full and p_wants[i] = 1 and p_naps[i] and random() < 0.96875) is not true
           offset 0) x;  -- offset 0: what is looked up is looked up once
     update tidemill.queue_lanes l

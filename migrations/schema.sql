@@ -1912,13 +1912,12 @@ begin
     into v_bare, v_places, v_dues, v_fulls
     from (select p_stands[i] as place, f.is_full,
                  (select e.run_at from tidemill.job_queue_entries e
-                  where e.queue_id = p_queue_id and e.lane = p_lanes[i] and e.priority = p_levels[i] and e.run_at >= least(f.due_at, p_since[i])
+                  where e.queue_id = p_queue_id and e.lane = p_lanes[i] and e.priority = p_levels[i]
+                    -- not from the job on that a hint told of: one may have been committed since that is due before it, and its news heard
+                    and e.run_at >= least((select o.due_at from tidemill.queue_lanes o where o.ctid = p_stands[i] and o.lane = p_lanes[i] limit 1), p_since[i])
                   order by e.run_at limit 1) as due_at
           from generate_subscripts(p_lanes, 1) as i
-          cross join lateral (
-              -- not from the job on that a hint told of: one may have been committed since that is due before it, and its news heard
-              select coalesce(p_lefts[i] = p_wants[i], false) as is_full, (
-                  select o.due_at from tidemill.queue_lanes o where o.ctid = p_stands[i] and o.lane = p_lanes[i] limit 1) as due_at offset 0) f
+          cross join lateral (select coalesce(p_lefts[i] = p_wants[i], false) as is_full offset 0) f
           where p_wants[i] > 0 and p_lanes[i] <> 0 and (f.is_full and p_wants[i] = 1 and p_naps[i] and random() < 0.96875) is not true
           offset 0) x;  -- offset 0: what is looked up is looked up once
     update tidemill.queue_lanes l
