@@ -71,7 +71,10 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["tidemill_template"] = (template.dsn, template.name)
 
 
-LONG = ("tests/e2e", "tests/infra", "tests/frontend", "tests/api/test_memory.py", "tests/engine/test_any_history.py")
+LONG = (
+    "tests/e2e", "tests/infra", "tests/frontend", "tests/wheel", "tests/api/test_memory.py", "tests/engine/test_any_history.py",
+    "tests/runner/test_demo.py", "tests/runner/test_http_source.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

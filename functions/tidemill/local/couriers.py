@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,8 @@ from tidemill.domain.webhooks import Call, Report
 from tidemill.local.gateway import Invoker
 
 EVERY_S: Final = 1.0
+AFTER_TICK_S: Final = 0.5
+"""Rounds are half-way between the ticks, which begin with them: asked for at once, the scheduler would be given a second process."""
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -32,6 +35,9 @@ class LocalCourier:
 
     async def run(self) -> None:
         """Rounds for ever; the next begins at once while there are calls. A failure is logged when its reason changes."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + AFTER_TICK_S
+        await asyncio.sleep(AFTER_TICK_S)
         while True:
             try:
                 is_busy = await self._round()
@@ -42,7 +48,8 @@ class LocalCourier:
                     logger.warning("the courier cannot reach the scheduler: %s", error)
                 self._failing = str(error)
             if not is_busy:
-                await asyncio.sleep(EVERY_S)
+                due += EVERY_S * max(1, math.ceil((loop.time() - due) / EVERY_S))  # however long it took, the beat is kept
+                await asyncio.sleep(due - loop.time())
 
     async def _round(self) -> bool:
         answer = await self._invoker.invoke("scheduler", json.dumps(question(self._id, self._reports, AT_ONCE)).encode())
