@@ -104,6 +104,22 @@ def test_b047_ten_thousand_blocked_jobs_in_front_add_a_few_ms_to_a_claim(mill: M
     assert _blocks(mill) < BLOCKED  # 150 to 2,500; 5,000 while only some tables have statistics
 
 
+@pytest.mark.parametrize("partition", [{}, {"partition_key": "p{i}"}], ids=["one partition", "1,000 partitions"])
+def test_b047_claims_of_one_do_not_crawl_past_thousands_of_busy_keys(mill: Mill, partition: dict[str, str]) -> None:
+    """Each was found busy in a round of its own, fifty in a claim, and they came back sooner than that: what stood behind them never ran."""
+    keys = [{"limit": 1, "key": f"k{part}-{{i}}"} for part in range(2)]
+    for key in keys:
+        put_many(mill, 1_000, concurrency=key, **partition)
+    free = {"job_type": "free", "priority": -5, **({"partition_key": "last"} if partition else {})}
+    mill.enqueue_all([free] * 20)  # its partition has had more than the others
+    while mill.claim(500):
+        pass
+    for key in keys:
+        put_many(mill, 1_000, concurrency=key, **partition)
+    mill.enqueue_all([free] * 2)
+    assert [job.job_type for _ in range(3) for job in mill.claim(1)] == ["free"] * 2  # the first one may hear of the others only
+
+
 def test_claim_walks_no_lane_twice_though_only_some_tables_have_statistics(mill: Mill) -> None:
     """As autovacuum may leave them; each of 1,000 blocked lanes was once read for every other one: a million blocks, 650 ms."""
     full_type_in_partitions(mill)
