@@ -1,9 +1,9 @@
 -- The gated claim in terms of 0028: it follows hints, and writes fewer index entries for each lease (docs/adr/0023).
 
 -- The first thousand ready lanes, by their partitions' turns, are set aside where their limits are full, so that thousands of busy keys do not stand in front
--- of what may go; partitions that have nothing else leave the circle. Counted without the limits' locks: who ends a lease that is counted here tells of its
+-- of what may go; partitions that have nothing else, not even lanes on offer (p_offered), leave the circle. Counted without the limits' locks: who ends a lease that is counted here tells of its
 -- place afterwards. Only for claims, under the queue's lock. Locks: lanes, partitions.
-create function tidemill.pass_busy(p_queue_id uuid, p_now timestamptz) returns void
+create function tidemill.pass_busy(p_queue_id uuid, p_offered text[], p_now timestamptz) returns void
 language plpgsql as $$
 begin
     update tidemill.queue_lanes l
@@ -28,7 +28,7 @@ begin
             select o.ctid, o.partition_key from tidemill.queue_partitions o
             where o.queue_id = p_queue_id and o.is_ready
             order by o.virtual_finish, o.partition_key limit 1000) i
-        where i.partition_key <> ''
+        where i.partition_key <> '' and not (i.partition_key = any(p_offered))
           and (select l.lane from tidemill.queue_lanes l
                where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
                order by l.priority desc, l.due_at, l.lane limit 1) is null));
@@ -380,7 +380,7 @@ begin
             if not exists (select 1 from unnest(v_wants) as w (n) where w.n > 0) then
                 v_busy := v_busy + 1;
                 if v_busy between 2 and 6 then
-                    perform tidemill.pass_busy(p_queue_id, v_now);
+                    perform tidemill.pass_busy(p_queue_id, v_names, v_now);
                 end if;
             end if;
         end if;
