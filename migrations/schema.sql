@@ -583,6 +583,7 @@ declare
     v_is_chosen boolean;     -- whether all that may go are lanes of freed limits of 1
     v_others text[] := '{}';
     v_vain integer := 0;     -- rounds that brought nothing
+    v_busy integer := 0;     -- rounds in which all limits were full
     v_is_choosy boolean;     -- whether there may be ready lanes that are not for this worker
     v_woken text[];
     v_freed bigint[];        -- limits that have places again, hints of lanes under them, and these lanes as long as no round has chosen them (tidemill.offer_freed)
@@ -862,6 +863,13 @@ begin
             set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, v_now),
                 look_at = v_now + case when l.limit_key = any(v_away) then interval '5 milliseconds' else interval '5 seconds' * (0.8 + 0.4 * random()) end
             where l.ctid = any(array(select v_stands[i] from generate_subscripts(v_lanes, 1) as i where v_keys[i] is not null and v_wants[i] = 0));
+            -- who wants one job meets one lane a round: where nothing may go twice, many may stand in front
+            if not exists (select 1 from unnest(v_wants) as w (n) where w.n > 0) then
+                v_busy := v_busy + 1;
+                if v_busy between 2 and 6 then
+                    perform tidemill.pass_busy(p_queue_id, v_names, v_now);
+                end if;
+            end if;
         end if;
 
         -- standing limits of a job type and rate classes; the sweeps of a claim set 5,000 lanes aside at most: the next one goes on
@@ -2190,6 +2198,38 @@ begin
         select h.due_at, h.due_at <= p_now, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
     where l.ctid = any(v_places);
     delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
+end $$;
+
+CREATE FUNCTION tidemill.pass_busy(p_queue_id uuid, p_offered text[], p_now timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+    update tidemill.queue_lanes l
+    set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, p_now),
+        look_at = p_now + interval '5 seconds' * (0.8 + 0.4 * random())
+    where l.ctid = any(array(
+        select f.place
+        from (select o.place, o.limit_key, o.concurrency_limit
+              from (select p.partition_key from tidemill.queue_partitions p
+                    where p.queue_id = p_queue_id and p.is_ready
+                    order by p.virtual_finish, p.partition_key limit 1000) t
+              cross join lateral (
+                  select i.ctid as place, i.limit_key, i.concurrency_limit from tidemill.queue_lanes i
+                  where i.queue_id = p_queue_id and i.partition_key = t.partition_key and i.is_ready
+                  order by i.priority desc, i.due_at, i.lane limit 1000) o
+              limit 1000) f
+        where f.limit_key is not null
+          and (select count(*) from (select 1 from tidemill.job_leases h where h.limit_key = f.limit_key limit f.concurrency_limit) x) >= f.concurrency_limit));
+    update tidemill.queue_partitions p set is_ready = false
+    where p.ctid = any(array(
+        select i.ctid from (
+            select o.ctid, o.partition_key from tidemill.queue_partitions o
+            where o.queue_id = p_queue_id and o.is_ready
+            order by o.virtual_finish, o.partition_key limit 1000) i
+        where i.partition_key <> '' and not (i.partition_key = any(p_offered))
+          and (select l.lane from tidemill.queue_lanes l
+               where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
+               order by l.priority desc, l.due_at, l.lane limit 1) is null));
 end $$;
 
 CREATE FUNCTION tidemill.pass_special(p_project_id uuid, p_queue_id uuid, p_types text[], p_most integer[], p_rules tidemill.saturation_rule[], p_lanes bigint[], p_levels smallint[], p_stands tid[], p_since timestamp with time zone[], p_parts text[], p_may_sweep boolean, p_now timestamp with time zone, INOUT wants integer[], OUT is_swept boolean) RETURNS record

@@ -106,7 +106,7 @@ def test_b047_ten_thousand_blocked_jobs_in_front_add_a_few_ms_to_a_claim(mill: M
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p{i}"}], ids=["one partition", "1,000 partitions"])
 def test_b047_claims_of_one_do_not_crawl_past_thousands_of_busy_keys(mill: Mill, partition: dict[str, str]) -> None:
-    """Each was found busy in a round of its own, fifty in a claim, and they came back sooner than that: what stood behind them never ran."""
+    """Each was found busy in a round of its own, fifty in a claim, and they came back sooner: what stood behind them never ran."""
     keys = [{"limit": 1, "key": f"k{part}-{{i}}"} for part in range(2)]
     for key in keys:
         put_many(mill, 1_000, concurrency=key, **partition)
