@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import Aws, Duration, RemovalPolicy
@@ -15,34 +14,9 @@ from infra.database import Database, url
 from infra.log_groups import log_group
 from infra.network import Network
 from infra.settings import Stage
+from infra.specs import INTERFACES, SPECS, Spec
 
-INTERFACES = (
-    "CreateNetworkInterface", "DeleteNetworkInterface", "DescribeNetworkInterfaces", "DescribeSubnets", "DetachNetworkInterface",
-    "AssignPrivateIpAddresses", "UnassignPrivateIpAddresses",
-)  # fmt: skip
-"""What AWSLambdaENIManagementAccess allows, and its siblings."""
 CA_FILE = "/var/task/tidemill/store/rds-ca.pem"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """What sets a function apart."""
-
-    timeout_secs: int = 29
-    memory_mb: int | None = None
-    in_vpc: bool = True
-
-
-SPECS = {
-    "enqueue": Spec(),
-    "claims": Spec(),
-    "admin": Spec(),
-    "authorizer": Spec(timeout_secs=10),
-    "scheduler": Spec(timeout_secs=58),
-    "migrator": Spec(timeout_secs=840, memory_mb=512),
-    "courier": Spec(timeout_secs=58, memory_mb=256, in_vpc=False),
-    "deploy": Spec(timeout_secs=900, memory_mb=256, in_vpc=False),
-}
 
 
 class Functions(Construct):

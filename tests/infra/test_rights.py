@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.stages import ROOT, STAGES, Templates, of_type, text_of
-from infra.functions import INTERFACES, SPECS
+from infra.specs import INTERFACES, SPECS
 
 ALL = list(STAGES)
 LOGS = {"logs:CreateLogStream": "Log", "logs:PutLogEvents": "Log"}
