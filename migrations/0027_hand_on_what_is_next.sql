@@ -20,9 +20,8 @@ alter table tidemill.lane_news add constraint lane_news_one_kind check (
 -- Hints tell of all lanes that a queue has under a limit, or of none: who follows them looks for no others. So all of these (at most a hundred in all queues) wait
 -- for a limit of 1, have no other gates, and have a job that is due by p_now (null: the clock). What comes to a lane later is due later; if not (its priority was
 -- edited, its transaction took long), news of it say since when. Under a larger limit there are others who may take that job meanwhile.
--- squawk-ignore ban-drop-function
-drop function tidemill.free_places(uuid[], bigint[]); -- calls of two arguments go to the next one, in the same transaction
-create function tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], p_now timestamptz default null) returns bigint
+-- (That of two arguments is for acks of workers from before, which tell of limits only; it goes in a later release.)
+create function tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], p_now timestamptz) returns bigint
 language plpgsql
 set plan_cache_mode = force_generic_plan
 set jit = off
@@ -90,9 +89,8 @@ end $$;
 -- free_places), and lanes that got a job which may be due before what a hint says (told_lanes, told_levels, told_dues; if they are more than fifty, the limits
 -- of all hints are freed instead). At most 2,000 rows of news with 2,000 limits (or lanes, or twice as many hints), and 500 looks.
 -- Only for claims (which bring their settings of the planner along), under the queue's lock. Locks: news (skip locked), lanes.
--- squawk-ignore ban-drop-function
-drop function tidemill.hear_news(uuid, integer, timestamptz); -- the next one returns more, in the same transaction
-create function tidemill.hear_news(
+-- (hear_news is for claims that are under way while this is applied; it goes in a later release.)
+create function tidemill.read_news(
     p_queue_id uuid, p_limit integer, p_now timestamptz, out woken text[], out freed bigint[], out places tid[], out spots tid[], out dues timestamptz[],
     out place_keys bigint[], out told_lanes bigint[], out told_levels smallint[], out told_dues timestamptz[])
 language plpgsql

@@ -4,7 +4,7 @@
 -- Lanes whose limit has places again, as the first round may choose them, each with the job that is next in it and whether it may stay as it is written if
 -- the round fills it again (then its due_at is of a job that went before). Those that hints tell of (p_places, p_spots, p_dues, p_keys: free_places) are read by
 -- place; the lanes of other limits (p_freed) are searched, and those of limits with a hint that does not hold: the lane or the entry is not there any more, or
--- something may have come in front of it (p_told_lanes, p_told_levels, p_told_dues: hear_news). Those with other gates (p_types: job types with a standing
+-- something may have come in front of it (p_told_lanes, p_told_levels, p_told_dues: read_news). Those with other gates (p_types: job types with a standing
 -- limit; p_is_for_all: the claim takes
 -- all job types) are ready like any other lane, those that are empty go. woken: partitions of all that have something due; parts: of each lane.
 -- Only for claims, under the queue's lock. At most 100 lanes of a limit. Locks: lanes.

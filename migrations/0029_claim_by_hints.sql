@@ -38,6 +38,7 @@ end $$;
 -- a transaction-scoped lock that is tried here (await_turn waits for it); each limit that reaches over queues is counted under a lock of its own, in a statement that
 -- begins after the lock is held. Takes partitions by smallest virtual finish time (weighted fair queueing, Demers et al. 1989; start of an idle one = the
 -- queue's clock), within a partition the highest priority, then the earliest due lane. Returns the leases; one row of nulls if another claim is at this queue.
+-- (offer_freed of five arguments, like hear_news, is for claims that are under way while this is applied; it goes in a later release.)
 -- A standing limit of a job type counts leases by type_key, under that key's lock; what of such a type still stands in lane 0 is moved to its lane first.
 create or replace function tidemill.claim_gated(
     p_queue_id uuid, p_worker_id uuid, p_limit integer, p_job_types text[], p_lease_ms bigint, p_start boolean, p_now timestamptz)
@@ -176,7 +177,7 @@ begin
     -- what the news say, and what has come due
     select h.woken, h.freed, h.places, h.spots, h.dues, h.place_keys, h.told_lanes, h.told_levels, h.told_dues
     into v_woken, v_freed, v_hint_places, v_hint_spots, v_hint_dues, v_hint_keys, v_told_lanes, v_told_levels, v_told_dues
-    from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
+    from tidemill.read_news(p_queue_id, p_limit, v_now) h;
     -- lanes whose limit has places again are offered in the first round as they stand
     if v_freed is not null or v_hint_places is not null then
         select v_woken || f.woken, f.parts, f.places, f.lanes, f.levels, f.dues, f.keys, f.limits, f.spots, f.naps
@@ -511,6 +512,3 @@ begin
         on conflict (queue_id) do update set virtual_time = greatest(c.virtual_time, excluded.virtual_time);
     end if;
 end $$;
-
--- squawk-ignore ban-drop-function
-drop function tidemill.offer_freed(uuid, bigint[], boolean, text[], timestamptz); -- no claim asks it any more

@@ -663,7 +663,7 @@ begin
     -- what the news say, and what has come due
     select h.woken, h.freed, h.places, h.spots, h.dues, h.place_keys, h.told_lanes, h.told_levels, h.told_dues
     into v_woken, v_freed, v_hint_places, v_hint_spots, v_hint_dues, v_hint_keys, v_told_lanes, v_told_levels, v_told_dues
-    from tidemill.hear_news(p_queue_id, p_limit, v_now) h;
+    from tidemill.read_news(p_queue_id, p_limit, v_now) h;
     -- lanes whose limit has places again are offered in the first round as they stand
     if v_freed is not null or v_hint_places is not null then
         select v_woken || f.woken, f.parts, f.places, f.lanes, f.levels, f.dues, f.keys, f.limits, f.spots, f.naps
@@ -1532,7 +1532,53 @@ CREATE FUNCTION tidemill.found_system() RETURNS void
    VALUES (tidemill.system_project(), tidemill.system_project(), 'webhooks'::text, 60, 86400000, 86400000, 604800000) ON CONFLICT DO NOTHING;
 END;
 
-CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], p_now timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS bigint
+CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[]) RETURNS bigint
+    LANGUAGE sql
+    BEGIN ATOMIC
+ WITH places AS MATERIALIZED (
+          SELECT q.queue_id,
+             q.limit_key
+            FROM UNNEST(free_places.p_queue_ids, free_places.p_limit_keys) q(queue_id, limit_key)
+           WHERE ((q.queue_id IS NOT NULL) AND (q.limit_key IS NOT NULL))
+         UNION
+          SELECT l.queue_id,
+             l.limit_key
+            FROM (( SELECT DISTINCT u.key
+                    FROM unnest(free_places.p_limit_keys) u(key)) k
+              CROSS JOIN LATERAL ( SELECT o.queue_id,
+                     o.limit_key
+                    FROM tidemill.queue_lanes o
+                   WHERE (o.limit_key = k.key)
+                  LIMIT 100) l)
+         UNION
+          SELECT l.queue_id,
+             l.type_key
+            FROM (( SELECT DISTINCT u.key
+                    FROM unnest(free_places.p_limit_keys) u(key)
+                   WHERE (EXISTS ( SELECT 1
+                            FROM tidemill.queue_lanes a
+                           WHERE (a.type_key IS NOT NULL)))) k
+              CROSS JOIN LATERAL ( SELECT o.queue_id,
+                     o.type_key
+                    FROM tidemill.queue_lanes o
+                   WHERE (o.type_key = k.key)
+                   ORDER BY o.blocked_since
+                  LIMIT 100) l)
+         ), news AS (
+          INSERT INTO tidemill.lane_news (queue_id, limit_keys)  SELECT n_1.queue_id,
+                     array_agg(n_1.limit_key) AS array_agg
+                    FROM ( SELECT p.queue_id,
+                             p.limit_key,
+                             (row_number() OVER (PARTITION BY p.queue_id) / 200) AS part
+                            FROM places p) n_1
+                   GROUP BY n_1.queue_id, n_1.part
+           RETURNING cardinality(lane_news.limit_keys) AS n
+         )
+  SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
+    FROM news n;
+END;
+
+CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], p_now timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET jit TO 'off'
@@ -1613,7 +1659,7 @@ CREATE FUNCTION tidemill.given_keys(p_jobs jsonb) RETURNS TABLE(pos integer, que
     FROM jsonb_array_elements(given_keys.p_jobs) WITH ORDINALITY e(job, ord);
 END;
 
-CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[], OUT places tid[], OUT spots tid[], OUT dues timestamp with time zone[], OUT place_keys bigint[], OUT told_lanes bigint[], OUT told_levels smallint[], OUT told_dues timestamp with time zone[]) RETURNS record
+CREATE FUNCTION tidemill.hear_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1631,28 +1677,11 @@ begin
         delete from tidemill.lane_news n
         where n.id = any(array(
             select h.id
-            from (select m.id, sum(coalesce(cardinality(m.limit_keys), cardinality(m.lanes), cardinality(m.places) / 2, 0)) over (order by m.id) as upto
-                  from (select i.id, i.limit_keys, i.lanes, i.places from tidemill.lane_news i where i.queue_id = p_queue_id
+            from (select m.id, sum(coalesce(cardinality(m.limit_keys), cardinality(m.lanes), 0)) over (order by m.id) as upto
+                  from (select i.id, i.limit_keys, i.lanes from tidemill.lane_news i where i.queue_id = p_queue_id
                         order by i.id limit 2000 for update skip locked) m) h
             where h.upto <= 2000))
-        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities,
-            n.places, n.spots, n.dues, n.place_keys
-    ), hints as materialized (
-        -- of a lane that was hinted at twice, what was said last: its jobs come due in order
-        select array_agg(h.place) as places, array_agg(h.spot) as spots, array_agg(h.due_at) as dues, array_agg(h.key) as keys, max(h.due_at) as upto
-        from (select distinct on (u.place) u.place, u.spot, u.due_at, u.key
-              from read r cross join lateral unnest(r.places, r.spots, r.dues, r.place_keys) as u (place, spot, due_at, key)
-              order by u.place, u.due_at desc) h
-    ), told as materialized (
-        select array_agg(t.lane) as lanes, array_agg(t.priority) as levels, array_agg(t.run_at) as dues
-        from (select u.lane, u.priority, u.run_at
-              from hints h cross join read r cross join lateral unnest(r.run_ats, r.lanes, r.priorities) as u (run_at, lane, priority)
-              where u.run_at <= h.upto
-              union all
-              select j.lane, j.priority, r.run_at
-              from hints h cross join read r
-              cross join lateral (select i.lane, i.priority from tidemill.jobs i where i.id = r.job_id limit 1) j
-              where r.job_id is not null and r.run_at <= h.upto) t
+        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities
     ), many as materialized (
         -- Each lane once, and only those that are not known to have something by then: with the job that is next in it now. The one that told of it may be
         -- gone, without a word when it was claimed and pruned before anybody heard, and another one may have come since.
@@ -1671,14 +1700,8 @@ begin
            (select m.times from many m) || array_agg(r.run_at) filter (where r.job_id is not null),
            (select array_agg(distinct u.key) from read o cross join lateral unnest(coalesce(o.limit_keys, array[o.limit_key])) as u (key)
             where num_nonnulls(o.limit_key, o.limit_keys) = 1),
-           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null),
-           (select h.places from hints h), (select h.spots from hints h), (select h.dues from hints h), (select h.keys from hints h),
-           (select t.lanes from told t), (select t.levels from told t), (select t.dues from told t)
-    into v_jobs, v_times, freed, v_lanes, v_levels, places, spots, dues, place_keys, told_lanes, told_levels, told_dues from read r;
-    if cardinality(told_lanes) > 50 then  -- each is compared with each hint
-        freed := freed || place_keys;
-        places := null;
-    end if;
+           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null)
+    into v_jobs, v_times, freed, v_lanes, v_levels from read r;
     -- Who told of a lane told it of one job. Where that one has been deleted or moved before anybody heard, what it left behind stands in for it
     -- (whoever takes an entry away says so), or the lane would be unknown, or known from a later job on.
     if v_lanes is not null then
@@ -2130,6 +2153,62 @@ begin
 end
 $$;
 
+CREATE FUNCTION tidemill.offer_freed(p_queue_id uuid, p_freed bigint[], p_is_for_all boolean, p_types text[], p_now timestamp with time zone, OUT woken text[], OUT parts text[], OUT firsts integer[], OUT places tid[], OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT keys bigint[], OUT limits integer[], OUT spots tid[], OUT naps boolean[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_bare tid[];
+    v_places tid[];          -- what is written at once, sorted, and when each has something due
+    v_dues timestamptz[];
+begin
+    with freed as materialized (
+        select o.*
+        from unnest(p_freed) as k (key)
+        cross join lateral (
+            select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, e.due_at, e.spot,
+                   e.is_more and r.look_at > p_now + interval '1 second' as may_nap,
+                   e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
+                   as is_offer
+            from tidemill.queue_lanes r
+            cross join lateral (
+                select min(c.run_at) as due_at, (array_agg(c.ctid))[1] as spot, count(*) > 1 as is_more
+                from (select i.run_at, i.ctid from tidemill.job_queue_entries i
+                      where i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at >= r.due_at
+                      order by i.run_at, i.job_id limit 2) c) e
+            where r.limit_key = k.key and r.queue_id = p_queue_id and r.blocked_by = 'concurrency_key' limit 100) o
+    ), later as materialized (
+        select array_agg(f.place) filter (where f.due_at is null) as bare,
+               array_agg(f.place order by f.place) filter (where f.due_at is not null) as places,
+               array_agg(f.due_at order by f.place) filter (where f.due_at is not null) as dues,
+               array_agg(distinct f.partition_key) filter (where f.due_at <= p_now) as names
+        from freed f where f.is_offer is not true
+    ), offers as materialized (
+        select array_agg(f.partition_key order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as names,
+               array_agg(f.place order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as places,
+               array_agg(f.lane order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as lanes,
+               array_agg(f.priority order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as levels,
+               array_agg(f.due_at order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as dues,
+               array_agg(f.limit_key order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as keys,
+               array_agg(f.concurrency_limit order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as limits,
+               array_agg(f.spot order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as spots,
+               array_agg(f.may_nap order by f.partition_key collate "C", f.priority desc, f.due_at, f.lane) as naps
+        from freed f where f.is_offer
+    ), names as materialized (
+        select array_agg(n.name order by n.first) as names, array_agg(n.first order by n.first) as firsts
+        from (select u.name, min(u.pos)::integer as first from offers o cross join lateral unnest(o.names) with ordinality as u (name, pos) group by u.name) n
+    )
+    select l.bare, l.places, l.dues, coalesce(l.names, '{}') || coalesce(n.names, '{}'), n.names, n.firsts || cardinality(o.names) + 1,
+           o.places, o.lanes, o.levels, o.dues, o.keys, o.limits, o.spots, o.naps
+    into v_bare, v_places, v_dues, woken, parts, firsts, places, lanes, levels, dues, keys, limits, spots, naps
+    from later l cross join offers o cross join names n;
+    update tidemill.queue_lanes l
+    set (due_at, is_ready, look_at, blocked_by, blocked_since) = (
+        select h.due_at, h.due_at <= p_now, h.due_at, null::text, null::timestamptz from (select v_dues[width_bucket(l.ctid, v_places)] as due_at offset 0) h)
+    where l.ctid = any(v_places);
+    delete from tidemill.queue_lanes l where l.ctid = any(v_bare);
+end $$;
+
 CREATE FUNCTION tidemill.offer_freed(p_queue_id uuid, p_freed bigint[], p_places tid[], p_spots tid[], p_dues timestamp with time zone[], p_keys bigint[], p_told_lanes bigint[], p_told_levels smallint[], p_told_dues timestamp with time zone[], p_is_for_all boolean, p_types text[], p_now timestamp with time zone, OUT woken text[], OUT parts text[], OUT places tid[], OUT lanes bigint[], OUT levels smallint[], OUT dues timestamp with time zone[], OUT keys bigint[], OUT limits integer[], OUT spots tid[], OUT naps boolean[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -2425,6 +2504,141 @@ end $$;
 CREATE FUNCTION tidemill.queue_lock(queue_id uuid) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN hashtextextended((queue_id)::text, (1789)::bigint);
+
+CREATE FUNCTION tidemill.read_news(p_queue_id uuid, p_limit integer, p_now timestamp with time zone, OUT woken text[], OUT freed bigint[], OUT places tid[], OUT spots tid[], OUT dues timestamp with time zone[], OUT place_keys bigint[], OUT told_lanes bigint[], OUT told_levels smallint[], OUT told_dues timestamp with time zone[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+declare
+    v_has_types boolean;
+    v_limited bigint[];      -- job types with a standing limit
+    v_jobs uuid[];           -- one job of a lane each, and when the lane has something
+    v_times timestamptz[];
+    v_lanes bigint[];
+    v_levels smallint[];
+begin
+    woken := '{}';
+    -- lanes that got entries or lost what stood in front, limits that have places again: what is committed by now
+    with read as materialized (
+        delete from tidemill.lane_news n
+        where n.id = any(array(
+            select h.id
+            from (select m.id, sum(coalesce(cardinality(m.limit_keys), cardinality(m.lanes), cardinality(m.places) / 2, 0)) over (order by m.id) as upto
+                  from (select i.id, i.limit_keys, i.lanes, i.places from tidemill.lane_news i where i.queue_id = p_queue_id
+                        order by i.id limit 2000 for update skip locked) m) h
+            where h.upto <= 2000))
+        returning n.job_id, n.run_at, n.limit_key, n.limit_keys, n.lane, n.priority, n.run_ats, n.lanes, n.priorities,
+            n.places, n.spots, n.dues, n.place_keys
+    ), hints as materialized (
+        -- of a lane that was hinted at twice, what was said last: its jobs come due in order
+        select array_agg(h.place) as places, array_agg(h.spot) as spots, array_agg(h.due_at) as dues, array_agg(h.key) as keys, max(h.due_at) as upto
+        from (select distinct on (u.place) u.place, u.spot, u.due_at, u.key
+              from read r cross join lateral unnest(r.places, r.spots, r.dues, r.place_keys) as u (place, spot, due_at, key)
+              order by u.place, u.due_at desc) h
+    ), told as materialized (
+        select array_agg(t.lane) as lanes, array_agg(t.priority) as levels, array_agg(t.run_at) as dues
+        from (select u.lane, u.priority, u.run_at
+              from hints h cross join read r cross join lateral unnest(r.run_ats, r.lanes, r.priorities) as u (run_at, lane, priority)
+              where u.run_at <= h.upto
+              union all
+              select j.lane, j.priority, r.run_at
+              from hints h cross join read r
+              cross join lateral (select i.lane, i.priority from tidemill.jobs i where i.id = r.job_id limit 1) j
+              where r.job_id is not null and r.run_at <= h.upto) t
+    ), many as materialized (
+        -- Each lane once, and only those that are not known to have something by then: with the job that is next in it now. The one that told of it may be
+        -- gone, without a word when it was claimed and pruned before anybody heard, and another one may have come since.
+        select array_agg(e.job_id) as jobs, array_agg(e.run_at) as times
+        from (select distinct on (u.lane, u.priority) u.run_at, u.lane, u.priority
+              from read r cross join lateral unnest(r.run_ats, r.lanes, r.priorities) as u (run_at, lane, priority)
+              order by u.lane, u.priority, u.run_at) m
+        cross join lateral (
+            select i.job_id, i.run_at from tidemill.job_queue_entries i
+            where i.queue_id = p_queue_id and i.lane = m.lane and i.priority = m.priority and i.run_at >= m.run_at
+            order by i.run_at, i.job_id limit 1) e
+        where (select o.due_at <= m.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
+               where o.queue_id = p_queue_id and o.lane = m.lane and o.priority = m.priority limit 1) is not true
+    )
+    select (select m.jobs from many m) || array_agg(r.job_id) filter (where r.job_id is not null),
+           (select m.times from many m) || array_agg(r.run_at) filter (where r.job_id is not null),
+           (select array_agg(distinct u.key) from read o cross join lateral unnest(coalesce(o.limit_keys, array[o.limit_key])) as u (key)
+            where num_nonnulls(o.limit_key, o.limit_keys) = 1),
+           array_agg(r.lane) filter (where r.lane is not null), array_agg(r.priority) filter (where r.lane is not null),
+           (select h.places from hints h), (select h.spots from hints h), (select h.dues from hints h), (select h.keys from hints h),
+           (select t.lanes from told t), (select t.levels from told t), (select t.dues from told t)
+    into v_jobs, v_times, freed, v_lanes, v_levels, places, spots, dues, place_keys, told_lanes, told_levels, told_dues from read r;
+    if cardinality(told_lanes) > 50 then  -- each is compared with each hint
+        freed := freed || place_keys;
+        places := null;
+    end if;
+    -- Who told of a lane told it of one job. Where that one has been deleted or moved before anybody heard, what it left behind stands in for it
+    -- (whoever takes an entry away says so), or the lane would be unknown, or known from a later job on.
+    if v_lanes is not null then
+        select v_jobs || array_agg(e.job_id), v_times || array_agg(e.run_at) into v_jobs, v_times
+        from (select distinct u.lane, u.priority from unnest(v_lanes, v_levels) as u (lane, priority)) n
+        cross join lateral (
+            select i.job_id, i.run_at from tidemill.job_queue_entries i
+            where i.queue_id = p_queue_id and i.lane = n.lane and i.priority = n.priority
+            order by i.run_at, i.job_id limit 1) e;
+    end if;
+    if v_jobs is not null then
+        with changed as (
+            insert into tidemill.queue_lanes as l (
+                queue_id, lane, priority, partition_key, job_type, limit_key, concurrency_limit, rate_class, sticky_worker, due_at, is_ready, look_at)
+            select distinct on (j.lane, j.priority) p_queue_id, j.lane, j.priority, coalesce(j.partition_key, ''), j.job_type,
+                   case when j.concurrency_limit is not null then tidemill.limit_key(j.project_id, j.job_type, j.concurrency_key) end,
+                   j.concurrency_limit, j.rate_class, j.sticky_worker, n.run_at, n.run_at <= p_now, n.run_at
+            from rows from (unnest(v_jobs), unnest(v_times)) as n (job_id, run_at)
+            cross join lateral (select i.* from tidemill.jobs i where i.id = n.job_id and i.queue_id = p_queue_id and i.lane > 0 limit 1) j
+            -- what would change nothing is left out here: a conflict that does nothing locks, and writes, the row all the same
+            where (select o.due_at <= n.run_at and o.blocked_by is distinct from 'rate_class' from tidemill.queue_lanes o
+                   where o.queue_id = p_queue_id and o.lane = j.lane and o.priority = j.priority limit 1) is not true
+            order by j.lane, j.priority, n.run_at
+            on conflict (queue_id, lane, priority) do update
+            set due_at = least(l.due_at, excluded.due_at),
+                is_ready = l.blocked_by is distinct from 'concurrency_key' and (l.is_ready or excluded.is_ready or l.due_at <= p_now),
+                look_at = case when l.blocked_by is distinct from 'concurrency_key' then least(l.look_at, excluded.look_at) else l.look_at end,
+                blocked_by = nullif(l.blocked_by, 'rate_class'),
+                blocked_since = case when l.blocked_by is distinct from 'rate_class' then l.blocked_since end
+            -- what blocked a lane at its rate may have been the dear job in front: news are worth another look
+            where l.due_at > excluded.due_at or l.blocked_by = 'rate_class'
+            returning l.partition_key, l.is_ready
+        )
+        select coalesce(array_agg(distinct c.partition_key), '{}') into woken from changed c where c.is_ready;
+    end if;
+
+    -- what has come due, is due for another look, or waits for a standing limit that has places again
+    v_has_types := freed is not null and exists (select 1 from tidemill.queue_lanes o where o.type_key is not null);
+    if v_has_types then
+        v_limited := array(
+            select tidemill.type_key(c.project_id, c.job_type)
+            from (select i.project_id from tidemill.queues i where i.id = p_queue_id limit 1) q
+            cross join lateral (select i.project_id, i.job_type from tidemill.concurrency_limits i
+                                where i.project_id = q.project_id and i.job_type is not null) c);
+    end if;
+    with changed as (
+        update tidemill.queue_lanes l
+        set is_ready = l.due_at <= p_now, look_at = l.due_at, blocked_by = null, blocked_since = null
+        where l.ctid = any(array(  -- by place: nobody else moves them under the queue's lock
+            (select w.ctid from tidemill.queue_lanes w
+             where w.queue_id = p_queue_id and not w.is_ready and w.look_at <= p_now
+             order by w.look_at limit 500)
+            union all
+            -- a type's lanes wait in line: those that were woken in vain go to its end. Where the limit is no more, all of them go
+            (select w.ctid from unnest(case when v_has_types then freed end) as k (key)
+             cross join lateral (
+                 select o.ctid from tidemill.queue_lanes o
+                 where o.type_key = k.key and o.queue_id = p_queue_id and o.blocked_by = 'concurrency_key'
+                 order by o.blocked_since limit case when k.key = any(v_limited) then 2 * p_limit + 10 else 2000 end) w)
+            union all
+            (select o.ctid from unnest(v_lanes, v_levels) as n (lane, priority)
+             cross join lateral (
+                 select r.ctid from tidemill.queue_lanes r
+                 where r.queue_id = p_queue_id and r.lane = n.lane and r.priority = n.priority and r.blocked_by = 'rate_class' limit 1) o)))
+        returning l.partition_key, l.is_ready
+    )
+    select woken || coalesce(array_agg(distinct c.partition_key), '{}') into woken from changed c where c.is_ready;
+end $$;
 
 CREATE TABLE tidemill.queue_clocks (
     queue_id uuid NOT NULL,
