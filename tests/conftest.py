@@ -14,7 +14,7 @@ own_server      an embedded server of the test's own, to restart and to kill
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import psycopg
@@ -61,7 +61,6 @@ RUN = pytest.StashKey[Run]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.disable()  # until all tests are collected: what is loaded and made until then stays, and looking through it takes half of the time
     config.stash[RUN] = Run(getattr(config, "workerinput", None))
 
 
@@ -82,10 +81,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # templates, documents and their examples are millions of objects that live for a while
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is loaded and made by the collection stays: to look through it for garbage again and again was half of its time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)  # templates, documents and their examples are millions of objects that live for a while
+        gc.enable()
 
 
 def pytest_report_header() -> str:
