@@ -17,9 +17,9 @@ alter table tidemill.lane_news add constraint lane_news_one_kind check (
 -- be stored apart). A null queue: only those. Returns how many limits. Locks: none.
 -- Another queue that hears nothing (it is paused, or has no workers) is told until news of about 20,000 rows' time wait there; from then on its lanes are looked
 -- at by the clock only, within six seconds of its next claim.
--- Hints tell of all lanes that a queue has under a limit, or of none: who follows them looks for no others. So all of these (at most a hundred in all queues) wait
--- for a limit of 1, have no other gates, and have a job that is due by p_now (null: the clock). What comes to a lane later is due later; if not (its priority was
--- edited, its transaction took long), news of it say since when. Under a larger limit there are others who may take that job meanwhile.
+-- A hint tells of the only lane that there is under a limit, in all queues: who follows it looks for no others. It waits for a limit of 1, has no other gates, and
+-- has a job that is due by p_now (null: the clock). What comes to a lane later is due later; if not (its priority was edited, its transaction took long), news of
+-- it say since when. Under a larger limit there are others who may take that job meanwhile.
 -- (That of two arguments is for acks of workers from before, which tell of limits only; it goes in a later release.)
 create function tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], p_now timestamptz) returns bigint
 language plpgsql
@@ -36,18 +36,14 @@ declare
     v_count bigint;
 begin
     with waiting as materialized (
-        select l.queue_id, l.limit_key, l.place, e.spot, e.run_at,
-               bool_and(e.spot is not null) over (partition by l.limit_key, l.queue_id) and count(*) over (partition by l.limit_key) < 100 as is_hint
+        select l.*
         from (select distinct u.key from unnest(p_limit_keys) as u (key)) k
         cross join lateral (
             select o.queue_id, o.limit_key, o.lane, o.priority, o.due_at, o.ctid as place,
-                   coalesce(o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null, false) as is_bare
+                   o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null as is_bare
             from tidemill.queue_lanes o where o.limit_key = k.key limit 100) l
-        left join lateral (
-            select i.ctid as spot, i.run_at from tidemill.job_queue_entries i
-            where l.is_bare and i.queue_id = l.queue_id and i.lane = l.lane and i.priority = l.priority and i.run_at >= l.due_at
-              and i.run_at <= v_now
-            order by i.run_at, i.job_id limit 1) e on true
+    ), shared as materialized (
+        select array(select w.limit_key from waiting w group by w.limit_key having count(*) > 1) as keys
     ), deaf as materialized (
         select d.queue_id
         from (select distinct w.queue_id from waiting w where w.queue_id <> all (array_remove(p_queue_ids, null))) d
@@ -55,23 +51,30 @@ begin
             - (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id limit 1) > 20000
     ), told as materialized (
         select w.* from waiting w where w.queue_id <> all (array(select d.queue_id from deaf d))
+    ), hinted as materialized (
+        select t.queue_id, t.limit_key, t.place, e.spot, e.run_at
+        from told t
+        cross join lateral (
+            select i.ctid as spot, i.run_at from tidemill.job_queue_entries i
+            where i.queue_id = t.queue_id and i.lane = t.lane and i.priority = t.priority and i.run_at >= t.due_at and i.run_at <= v_now
+            order by i.run_at, i.job_id limit 1) e
+        where t.is_bare and t.limit_key <> all ((select s.keys from shared s)::bigint[])
     ), places as materialized (
         (select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
         where q.queue_id is not null and q.limit_key is not null
-        union
-        select t.queue_id, t.limit_key from told t where not t.is_hint
-        union
+        union all
+        select t.queue_id, t.limit_key from told t
+        union all
         select l.queue_id, l.type_key
         from (select distinct u.key from unnest(p_limit_keys) as u (key)
               where exists (select 1 from tidemill.queue_lanes a where a.type_key is not null)) k
         cross join lateral (select o.queue_id, o.type_key from tidemill.queue_lanes o where o.type_key = k.key order by o.blocked_since limit 100) l)
         except
-        select t.queue_id, t.limit_key from told t where t.is_hint
+        select h.queue_id, h.limit_key from hinted h
     ), hints as (
         insert into tidemill.lane_news (queue_id, places, spots, dues, place_keys)
         select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at), array_agg(h.limit_key)
-        from (select t.queue_id, t.place, t.spot, t.run_at, t.limit_key, (row_number() over (partition by t.queue_id) - 1) / 60 as part
-              from told t where t.is_hint) h
+        from (select i.*, (row_number() over (partition by i.queue_id) - 1) / 60 as part from hinted i) h
         group by h.queue_id, h.part
         returning cardinality(places) as n
     ), news as (

@@ -29,21 +29,19 @@ begin
             from tidemill.queue_lanes l
             where l.ctid = h.place and l.queue_id = p_queue_id and l.limit_key = h.key and l.blocked_by = 'concurrency_key' and l.concurrency_limit = 1
               and l.rate_class is null and l.sticky_worker is null and not (l.job_type = any(p_types)) and p_is_for_all and h.due_at <= p_now
-              and not exists (
+              and (p_told_lanes is null or not exists (
                   select 1 from unnest(p_told_lanes, p_told_levels, p_told_dues) as t (lane, priority, due_at)
-                  where t.lane = l.lane and t.priority = l.priority and t.due_at <= h.due_at)
+                  where t.lane = l.lane and t.priority = l.priority and t.due_at <= h.due_at))
             limit 1) r on true
         left join lateral (
             select true as is_there from tidemill.job_queue_entries i
             where i.ctid = h.spot and i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at = h.due_at
             limit 1) e on true
-        union all
-        select u.key, null, null, null, null, null, null, null, null, true from unnest(p_freed) as u (key)
-    ), marked as materialized (
-        select t.*, bool_or(t.is_searched) over (partition by t.key) as is_limit_searched from told t
+    ), searched as materialized (
+        select array(select t.key from told t where t.is_searched union select u.key from unnest(p_freed) as u (key)) as keys
     ), freed as materialized (
         select o.*
-        from (select distinct m.key from marked m where m.is_limit_searched) k
+        from (select u.key from searched s cross join lateral unnest(s.keys) as u (key)) k
         cross join lateral (
             select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, r.look_at, e.due_at, e.spot,
                    e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
@@ -64,8 +62,8 @@ begin
         select array_agg(f.partition_key) as names, array_agg(f.place) as places, array_agg(f.lane) as lanes, array_agg(f.priority) as levels,
                array_agg(f.due_at) as dues, array_agg(f.limit_key) as keys, array_agg(f.concurrency_limit) as limits, array_agg(f.spot) as spots,
                array_agg(f.look_at > p_now + interval '1 second') as naps
-        from (select m.partition_key, m.place, m.lane, m.priority, m.due_at, m.key as limit_key, m.concurrency_limit, m.spot, m.look_at
-              from marked m where not m.is_limit_searched
+        from (select t.partition_key, t.place, t.lane, t.priority, t.due_at, t.key as limit_key, t.concurrency_limit, t.spot, t.look_at
+              from told t where not t.is_searched and t.key <> all ((select s.keys from searched s)::bigint[])
               union all
               select o.partition_key, o.place, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.spot, o.look_at
               from freed o where o.is_offer) f

@@ -1593,18 +1593,14 @@ declare
     v_count bigint;
 begin
     with waiting as materialized (
-        select l.queue_id, l.limit_key, l.place, e.spot, e.run_at,
-               bool_and(e.spot is not null) over (partition by l.limit_key, l.queue_id) and count(*) over (partition by l.limit_key) < 100 as is_hint
+        select l.*
         from (select distinct u.key from unnest(p_limit_keys) as u (key)) k
         cross join lateral (
             select o.queue_id, o.limit_key, o.lane, o.priority, o.due_at, o.ctid as place,
-                   coalesce(o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null, false) as is_bare
+                   o.blocked_by = 'concurrency_key' and o.concurrency_limit = 1 and o.rate_class is null and o.sticky_worker is null as is_bare
             from tidemill.queue_lanes o where o.limit_key = k.key limit 100) l
-        left join lateral (
-            select i.ctid as spot, i.run_at from tidemill.job_queue_entries i
-            where l.is_bare and i.queue_id = l.queue_id and i.lane = l.lane and i.priority = l.priority and i.run_at >= l.due_at
-              and i.run_at <= v_now
-            order by i.run_at, i.job_id limit 1) e on true
+    ), shared as materialized (
+        select array(select w.limit_key from waiting w group by w.limit_key having count(*) > 1) as keys
     ), deaf as materialized (
         select d.queue_id
         from (select distinct w.queue_id from waiting w where w.queue_id <> all (array_remove(p_queue_ids, null))) d
@@ -1612,23 +1608,30 @@ begin
             - (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id limit 1) > 20000
     ), told as materialized (
         select w.* from waiting w where w.queue_id <> all (array(select d.queue_id from deaf d))
+    ), hinted as materialized (
+        select t.queue_id, t.limit_key, t.place, e.spot, e.run_at
+        from told t
+        cross join lateral (
+            select i.ctid as spot, i.run_at from tidemill.job_queue_entries i
+            where i.queue_id = t.queue_id and i.lane = t.lane and i.priority = t.priority and i.run_at >= t.due_at and i.run_at <= v_now
+            order by i.run_at, i.job_id limit 1) e
+        where t.is_bare and t.limit_key <> all ((select s.keys from shared s)::bigint[])
     ), places as materialized (
         (select q.queue_id, q.limit_key from rows from (unnest(p_queue_ids), unnest(p_limit_keys)) as q (queue_id, limit_key)
         where q.queue_id is not null and q.limit_key is not null
-        union
-        select t.queue_id, t.limit_key from told t where not t.is_hint
-        union
+        union all
+        select t.queue_id, t.limit_key from told t
+        union all
         select l.queue_id, l.type_key
         from (select distinct u.key from unnest(p_limit_keys) as u (key)
               where exists (select 1 from tidemill.queue_lanes a where a.type_key is not null)) k
         cross join lateral (select o.queue_id, o.type_key from tidemill.queue_lanes o where o.type_key = k.key order by o.blocked_since limit 100) l)
         except
-        select t.queue_id, t.limit_key from told t where t.is_hint
+        select h.queue_id, h.limit_key from hinted h
     ), hints as (
         insert into tidemill.lane_news (queue_id, places, spots, dues, place_keys)
         select h.queue_id, array_agg(h.place), array_agg(h.spot), array_agg(h.run_at), array_agg(h.limit_key)
-        from (select t.queue_id, t.place, t.spot, t.run_at, t.limit_key, (row_number() over (partition by t.queue_id) - 1) / 60 as part
-              from told t where t.is_hint) h
+        from (select i.*, (row_number() over (partition by i.queue_id) - 1) / 60 as part from hinted i) h
         group by h.queue_id, h.part
         returning cardinality(places) as n
     ), news as (
@@ -2227,21 +2230,19 @@ begin
             from tidemill.queue_lanes l
             where l.ctid = h.place and l.queue_id = p_queue_id and l.limit_key = h.key and l.blocked_by = 'concurrency_key' and l.concurrency_limit = 1
               and l.rate_class is null and l.sticky_worker is null and not (l.job_type = any(p_types)) and p_is_for_all and h.due_at <= p_now
-              and not exists (
+              and (p_told_lanes is null or not exists (
                   select 1 from unnest(p_told_lanes, p_told_levels, p_told_dues) as t (lane, priority, due_at)
-                  where t.lane = l.lane and t.priority = l.priority and t.due_at <= h.due_at)
+                  where t.lane = l.lane and t.priority = l.priority and t.due_at <= h.due_at))
             limit 1) r on true
         left join lateral (
             select true as is_there from tidemill.job_queue_entries i
             where i.ctid = h.spot and i.queue_id = p_queue_id and i.lane = r.lane and i.priority = r.priority and i.run_at = h.due_at
             limit 1) e on true
-        union all
-        select u.key, null, null, null, null, null, null, null, null, true from unnest(p_freed) as u (key)
-    ), marked as materialized (
-        select t.*, bool_or(t.is_searched) over (partition by t.key) as is_limit_searched from told t
+    ), searched as materialized (
+        select array(select t.key from told t where t.is_searched union select u.key from unnest(p_freed) as u (key)) as keys
     ), freed as materialized (
         select o.*
-        from (select distinct m.key from marked m where m.is_limit_searched) k
+        from (select u.key from searched s cross join lateral unnest(s.keys) as u (key)) k
         cross join lateral (
             select r.ctid as place, r.partition_key, r.lane, r.priority, r.limit_key, r.concurrency_limit, r.look_at, e.due_at, e.spot,
                    e.due_at <= p_now and r.rate_class is null and r.sticky_worker is null and p_is_for_all and not (r.job_type = any(p_types))
@@ -2262,8 +2263,8 @@ begin
         select array_agg(f.partition_key) as names, array_agg(f.place) as places, array_agg(f.lane) as lanes, array_agg(f.priority) as levels,
                array_agg(f.due_at) as dues, array_agg(f.limit_key) as keys, array_agg(f.concurrency_limit) as limits, array_agg(f.spot) as spots,
                array_agg(f.look_at > p_now + interval '1 second') as naps
-        from (select m.partition_key, m.place, m.lane, m.priority, m.due_at, m.key as limit_key, m.concurrency_limit, m.spot, m.look_at
-              from marked m where not m.is_limit_searched
+        from (select t.partition_key, t.place, t.lane, t.priority, t.due_at, t.key as limit_key, t.concurrency_limit, t.spot, t.look_at
+              from told t where not t.is_searched and t.key <> all ((select s.keys from searched s)::bigint[])
               union all
               select o.partition_key, o.place, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.spot, o.look_at
               from freed o where o.is_offer) f
