@@ -33,6 +33,7 @@ set enable_memoize = off
 as $$
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_own uuid[] := array(select distinct q.id from unnest(p_queue_ids) as q (id) where q.id is not null);
     v_count bigint;
 begin
     with waiting as materialized (
@@ -46,7 +47,7 @@ begin
         select array(select w.limit_key from waiting w group by w.limit_key having count(*) > 1) as keys
     ), deaf as materialized (
         select d.queue_id
-        from (select distinct w.queue_id from waiting w where w.queue_id <> all (array_remove(p_queue_ids, null))) d
+        from (select distinct w.queue_id from waiting w where w.queue_id <> all (v_own)) d
         where (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id desc limit 1)
             - (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id limit 1) > 20000
     ), told as materialized (

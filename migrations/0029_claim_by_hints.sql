@@ -332,7 +332,7 @@ begin
             into v_free_places, v_free_parts, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
             from unnest(v_free_places, v_free_parts, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps)
                 as f (place, part, lane, level, due_at, key, n, spot, nap)
-            where f.place <> all (coalesce(array_remove(v_stands, null), '{}'));
+            where f.place <> all ((select coalesce(array_remove(v_stands, null), '{}'))::tid[]);
         end if;
         v_names := case when v_free_places is not null then v_free_parts else '{}' end;
 

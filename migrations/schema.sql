@@ -818,7 +818,7 @@ begin
             into v_free_places, v_free_parts, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps
             from unnest(v_free_places, v_free_parts, v_free_lanes, v_free_levels, v_free_dues, v_free_keys, v_free_limits, v_free_spots, v_free_naps)
                 as f (place, part, lane, level, due_at, key, n, spot, nap)
-            where f.place <> all (coalesce(array_remove(v_stands, null), '{}'));
+            where f.place <> all ((select coalesce(array_remove(v_stands, null), '{}'))::tid[]);
         end if;
         v_names := case when v_free_places is not null then v_free_parts else '{}' end;
 
@@ -1590,6 +1590,7 @@ CREATE FUNCTION tidemill.free_places(p_queue_ids uuid[], p_limit_keys bigint[], 
     AS $$
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_own uuid[] := array(select distinct q.id from unnest(p_queue_ids) as q (id) where q.id is not null);
     v_count bigint;
 begin
     with waiting as materialized (
@@ -1603,7 +1604,7 @@ begin
         select array(select w.limit_key from waiting w group by w.limit_key having count(*) > 1) as keys
     ), deaf as materialized (
         select d.queue_id
-        from (select distinct w.queue_id from waiting w where w.queue_id <> all (array_remove(p_queue_ids, null))) d
+        from (select distinct w.queue_id from waiting w where w.queue_id <> all (v_own)) d
         where (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id desc limit 1)
             - (select n.id from tidemill.lane_news n where n.queue_id = d.queue_id order by n.id limit 1) > 20000
     ), told as materialized (
