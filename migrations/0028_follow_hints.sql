@@ -142,7 +142,7 @@ end $$;
 -- else it is ready like any other lane, so that many small claims need not look at all of it. Arrays: as offer_freed returns them. Only for claims, under the
 -- queue's lock. Locks: lanes.
 create function tidemill.put_back(
-    p_queue_id uuid, p_taken integer, p_places tid[], p_dues timestamptz[], p_keys bigint[], p_limits integer[], p_spots tid[]) returns void
+    p_queue_id uuid, p_taken integer, p_parts text[], p_places tid[], p_dues timestamptz[], p_keys bigint[], p_limits integer[], p_spots tid[]) returns void
 language plpgsql as $$
 declare
     v_keys bigint[];
@@ -156,6 +156,7 @@ begin
                       where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority and e.run_at >= l.due_at
                       order by e.run_at limit 1), l.due_at) as due_at offset 0) h)
         where l.ctid = any(p_places);
+        perform tidemill.ready_partitions(p_queue_id, array(select distinct u.name from unnest(p_parts) as u (name)));
         return;
     end if;
     v_keys := array(select distinct u.key from unnest(p_keys, p_limits) as u (key, n) where u.n > 1);

@@ -1,8 +1,8 @@
 -- The gated claim in terms of 0028: it follows hints, and writes fewer index entries for each lease (docs/adr/0023).
 
 -- The first thousand ready lanes, by their partitions' turns, are set aside where their limits are full, so that thousands of busy keys do not stand in front
--- of what may go; partitions that have nothing else, not even lanes on offer (p_offered), leave the circle. Counted without the limits' locks: who ends a lease that is counted here tells of its
--- place afterwards. Only for claims, under the queue's lock. Locks: lanes, partitions.
+-- of what may go; partitions that have nothing else, not even lanes on offer (p_offered), leave the circle. Counted without the limits' locks: who ends a
+-- lease that is counted here tells of its place afterwards. Only for claims, under the queue's lock. Locks: lanes, partitions.
 create function tidemill.pass_busy(p_queue_id uuid, p_offered text[], p_now timestamptz) returns void
 language plpgsql as $$
 begin
@@ -389,8 +389,8 @@ begin
         -- standing limits of a job type and rate classes; the sweeps of a claim set 5,000 lanes aside at most: the next one goes on
         if v_special then
             select s.wants, v_swept + s.is_swept::integer into v_wants, v_swept
-            from tidemill.pass_special(v_queue.project_id, p_queue_id, v_types, v_most, v_rules, v_lanes, v_levels, v_stands, v_since, v_parts,
-                                       v_swept < 5, v_now, v_wants) s;
+            from tidemill.pass_special(v_queue.project_id, p_queue_id, v_types, v_most, v_rules, v_lanes, v_levels, v_stands, v_since,
+                                       v_parts || v_names, v_swept < 5, v_now, v_wants) s;
         end if;
 
         -- take
@@ -505,7 +505,7 @@ begin
     end loop;
 
     if v_free_places is not null then
-        perform tidemill.put_back(p_queue_id, p_limit - v_room, v_free_places, v_free_dues, v_free_keys, v_free_limits, v_free_spots);
+        perform tidemill.put_back(p_queue_id, p_limit - v_room, v_free_parts, v_free_places, v_free_dues, v_free_keys, v_free_limits, v_free_spots);
     end if;
     if v_clock is not null then
         insert into tidemill.queue_clocks as c (queue_id, virtual_time) values (p_queue_id, v_clock)

@@ -875,8 +875,8 @@ begin
         -- standing limits of a job type and rate classes; the sweeps of a claim set 5,000 lanes aside at most: the next one goes on
         if v_special then
             select s.wants, v_swept + s.is_swept::integer into v_wants, v_swept
-            from tidemill.pass_special(v_queue.project_id, p_queue_id, v_types, v_most, v_rules, v_lanes, v_levels, v_stands, v_since, v_parts,
-                                       v_swept < 5, v_now, v_wants) s;
+            from tidemill.pass_special(v_queue.project_id, p_queue_id, v_types, v_most, v_rules, v_lanes, v_levels, v_stands, v_since,
+                                       v_parts || v_names, v_swept < 5, v_now, v_wants) s;
         end if;
 
         -- take
@@ -991,7 +991,7 @@ begin
     end loop;
 
     if v_free_places is not null then
-        perform tidemill.put_back(p_queue_id, p_limit - v_room, v_free_places, v_free_dues, v_free_keys, v_free_limits, v_free_spots);
+        perform tidemill.put_back(p_queue_id, p_limit - v_room, v_free_parts, v_free_places, v_free_dues, v_free_keys, v_free_limits, v_free_spots);
     end if;
     if v_clock is not null then
         insert into tidemill.queue_clocks as c (queue_id, virtual_time) values (p_queue_id, v_clock)
@@ -2476,7 +2476,7 @@ CREATE FUNCTION tidemill.prune_audit_log(p_days integer, p_limit integer) RETURN
     select count(*) from gone
 $$;
 
-CREATE FUNCTION tidemill.put_back(p_queue_id uuid, p_taken integer, p_places tid[], p_dues timestamp with time zone[], p_keys bigint[], p_limits integer[], p_spots tid[]) RETURNS void
+CREATE FUNCTION tidemill.put_back(p_queue_id uuid, p_taken integer, p_parts text[], p_places tid[], p_dues timestamp with time zone[], p_keys bigint[], p_limits integer[], p_spots tid[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 declare
@@ -2491,6 +2491,7 @@ begin
                       where e.queue_id = p_queue_id and e.lane = l.lane and e.priority = l.priority and e.run_at >= l.due_at
                       order by e.run_at limit 1), l.due_at) as due_at offset 0) h)
         where l.ctid = any(p_places);
+        perform tidemill.ready_partitions(p_queue_id, array(select distinct u.name from unnest(p_parts) as u (name)));
         return;
     end if;
     v_keys := array(select distinct u.key from unnest(p_keys, p_limits) as u (key, n) where u.n > 1);

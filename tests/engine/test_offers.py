@@ -38,6 +38,18 @@ def freed(mill: Mill, n: int, **more: Any) -> list[str]:
     return [str(job.job_id) for job in made]
 
 
+def test_a_shut_type_that_has_the_turn_leaves_the_partitions_of_freed_lanes_in_the_circle(mill: Mill) -> None:
+    """The claim sets all lanes of the type aside, and with them partitions that have nothing else ready; what it offers is something."""
+    limits.put_limit(mill.store, mill.project_id, StandingLimit("one", 0, job_type="shut"))
+    jobs = freed(mill, 6, partition_key="z")
+    mill.enqueue_all([{"job_type": "shut", "partition_key": f"a{n}"} for n in range(3)])
+    taken = []
+    for _ in jobs:
+        taken += [job.job_id for job in mill.claim(1)]
+        assert mill.conn.execute(STRANDED).fetchall() == []
+    assert sorted(taken) == sorted(jobs)
+
+
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p"}], ids=["no partition", "a partition"])
 @pytest.mark.parametrize(("limit", "look"), [(1, 0.5), (1, 5), (3, 0.5), (16, 0.5)])
 def test_what_small_claims_leave_of_many_freed_lanes_is_taken_by_the_next_ones(
