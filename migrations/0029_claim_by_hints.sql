@@ -473,6 +473,18 @@ begin
         end if;
 
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
+        -- A lane had nothing after all (its job was cancelled, or somebody holds it): the place of a type's limit that it was given is for those that this
+        -- round has set aside. The next claim looks at them again.
+        if not v_is_all and v_special and v_types <> '{}' then
+            insert into tidemill.lane_news (queue_id, limit_keys)
+            select p_queue_id, array_agg(distinct tidemill.type_key(v_queue.project_id, o.job_type))
+            from generate_subscripts(v_lanes, 1) as i
+            cross join lateral (
+                select r.job_type from tidemill.queue_lanes r
+                where r.ctid = v_stands[i] and r.queue_id = p_queue_id and r.lane = v_lanes[i] limit 1) o
+            where v_wants[i] > 0 and o.job_type = any(v_types)
+            having count(*) > 0;
+        end if;
         -- partitions of lanes that are on offer still have something to give, though none of their lanes is ready
         v_emptied := case when v_names = '{}' then v_parts else array(
             select p.name from unnest(v_parts) as p (name) except select o.name from unnest(v_names) as o (name)) end;
