@@ -169,6 +169,40 @@ begin
     group by h.part;
 end $$;
 
+-- The first thousand ready lanes, by their partitions' turns, are set aside where their limits are full, so that thousands of busy keys do not stand in front
+-- of what may go; partitions that have nothing else, not even lanes on offer (p_offered), leave the circle. Counted without the limits' locks: who ends a
+-- lease that is counted here tells of its place afterwards. Only for claims, under the queue's lock. Locks: lanes, partitions.
+create function tidemill.pass_busy(p_queue_id uuid, p_offered text[], p_now timestamptz) returns void
+language plpgsql as $$
+begin
+    update tidemill.queue_lanes l
+    set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, p_now),
+        look_at = p_now + interval '5 seconds' * (0.8 + 0.4 * random())
+    where l.ctid = any(array(
+        select f.place
+        from (select o.place, o.limit_key, o.concurrency_limit
+              from (select p.partition_key from tidemill.queue_partitions p
+                    where p.queue_id = p_queue_id and p.is_ready
+                    order by p.virtual_finish, p.partition_key limit 1000) t
+              cross join lateral (
+                  select i.ctid as place, i.limit_key, i.concurrency_limit from tidemill.queue_lanes i
+                  where i.queue_id = p_queue_id and i.partition_key = t.partition_key and i.is_ready
+                  order by i.priority desc, i.due_at, i.lane limit 1000) o
+              limit 1000) f
+        where f.limit_key is not null
+          and (select count(*) from (select 1 from tidemill.job_leases h where h.limit_key = f.limit_key limit f.concurrency_limit) x) >= f.concurrency_limit));
+    update tidemill.queue_partitions p set is_ready = false
+    where p.ctid = any(array(
+        select i.ctid from (
+            select o.ctid, o.partition_key from tidemill.queue_partitions o
+            where o.queue_id = p_queue_id and o.is_ready
+            order by o.virtual_finish, o.partition_key limit 1000) i
+        where i.partition_key <> '' and not (i.partition_key = any(p_offered))
+          and (select l.lane from tidemill.queue_lanes l
+               where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
+               order by l.priority desc, l.due_at, l.lane limit 1) is null));
+end $$;
+
 -- What the lanes of a round look like after it (an entry that is committed later brings its own news). Those that it has filled to their limit, as p_lefts
 -- says (null: none), wait for one of these leases to end. One that was written so before (p_naps) stays as it is, thirty-one times in thirty-two: so what lies
 -- behind its due_at, and is gone, stays little; if it has no more entries, who looks for the next finds that. Of p_parts those leave the circle that lose their

@@ -1,39 +1,5 @@
 -- The gated claim in terms of 0028: it follows hints, and writes fewer index entries for each lease (docs/adr/0023).
 
--- The first thousand ready lanes, by their partitions' turns, are set aside where their limits are full, so that thousands of busy keys do not stand in front
--- of what may go; partitions that have nothing else, not even lanes on offer (p_offered), leave the circle. Counted without the limits' locks: who ends a
--- lease that is counted here tells of its place afterwards. Only for claims, under the queue's lock. Locks: lanes, partitions.
-create function tidemill.pass_busy(p_queue_id uuid, p_offered text[], p_now timestamptz) returns void
-language plpgsql as $$
-begin
-    update tidemill.queue_lanes l
-    set is_ready = false, blocked_by = 'concurrency_key', blocked_since = coalesce(l.blocked_since, p_now),
-        look_at = p_now + interval '5 seconds' * (0.8 + 0.4 * random())
-    where l.ctid = any(array(
-        select f.place
-        from (select o.place, o.limit_key, o.concurrency_limit
-              from (select p.partition_key from tidemill.queue_partitions p
-                    where p.queue_id = p_queue_id and p.is_ready
-                    order by p.virtual_finish, p.partition_key limit 1000) t
-              cross join lateral (
-                  select i.ctid as place, i.limit_key, i.concurrency_limit from tidemill.queue_lanes i
-                  where i.queue_id = p_queue_id and i.partition_key = t.partition_key and i.is_ready
-                  order by i.priority desc, i.due_at, i.lane limit 1000) o
-              limit 1000) f
-        where f.limit_key is not null
-          and (select count(*) from (select 1 from tidemill.job_leases h where h.limit_key = f.limit_key limit f.concurrency_limit) x) >= f.concurrency_limit));
-    update tidemill.queue_partitions p set is_ready = false
-    where p.ctid = any(array(
-        select i.ctid from (
-            select o.ctid, o.partition_key from tidemill.queue_partitions o
-            where o.queue_id = p_queue_id and o.is_ready
-            order by o.virtual_finish, o.partition_key limit 1000) i
-        where i.partition_key <> '' and not (i.partition_key = any(p_offered))
-          and (select l.lane from tidemill.queue_lanes l
-               where l.queue_id = p_queue_id and l.partition_key = i.partition_key and l.is_ready
-               order by l.priority desc, l.due_at, l.lane limit 1) is null));
-end $$;
-
 -- Claims from one gated queue: at most p_limit due jobs, with every gate of API.md §4 in the order that explain reports them. Serialised per queue by
 -- a transaction-scoped lock that is tried here (await_turn waits for it); each limit that reaches over queues is counted under a lock of its own, in a statement that
 -- begins after the lock is held. Takes partitions by smallest virtual finish time (weighted fair queueing, Demers et al. 1989; start of an idle one = the
@@ -277,7 +243,8 @@ begin
                 from (
                     select b.*, least(((b.most + b.of_level - 1) / b.of_level)::integer, b.concurrency_limit) as per_lane
                     from (
-                        select s.partition_key, s.turn, -o.priority::integer as below, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
+                        select s.partition_key, s.turn, -o.priority::integer as below, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit,
+                               o.special, o.place, o.spot, o.may_nap,
                                row_number() over (order by s.turn, s.partition_key, -o.priority::integer, o.due_at, o.lane) as pos,
                                row_number() over (partition by s.turn, s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
                                count(*) over (partition by s.turn, s.partition_key, -o.priority::integer) as of_level,
@@ -473,16 +440,18 @@ begin
         end if;
 
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
-        -- A lane had nothing after all (its job was cancelled, or somebody holds it): the place of a type's limit that it was given is for those that this
-        -- round has set aside. The next claim looks at them again.
+        -- A lane had nothing after all (its job was cancelled, or somebody holds it): the place of a type's limit that it was given is for those of the type that
+        -- this round has set aside. The next claim looks at them again.
         if not v_is_all and v_special and v_types <> '{}' then
             insert into tidemill.lane_news (queue_id, limit_keys)
-            select p_queue_id, array_agg(distinct tidemill.type_key(v_queue.project_id, o.job_type))
-            from generate_subscripts(v_lanes, 1) as i
-            cross join lateral (
-                select r.job_type from tidemill.queue_lanes r
-                where r.ctid = v_stands[i] and r.queue_id = p_queue_id and r.lane = v_lanes[i] limit 1) o
-            where v_wants[i] > 0 and o.job_type = any(v_types)
+            select p_queue_id, array_agg(tidemill.type_key(v_queue.project_id, t.job_type))
+            from (select o.job_type
+                  from generate_subscripts(v_lanes, 1) as i
+                  cross join lateral (
+                      select r.job_type from tidemill.queue_lanes r
+                      where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
+                  where o.job_type = any(v_types)
+                  group by o.job_type having min(v_wants[i]) = 0 and max(v_wants[i]) > 0) t
             having count(*) > 0;
         end if;
         -- partitions of lanes that are on offer still have something to give, though none of their lanes is ready

@@ -763,7 +763,8 @@ begin
                 from (
                     select b.*, least(((b.most + b.of_level - 1) / b.of_level)::integer, b.concurrency_limit) as per_lane
                     from (
-                        select s.partition_key, s.turn, -o.priority::integer as below, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit, o.special, o.place, o.spot, o.may_nap,
+                        select s.partition_key, s.turn, -o.priority::integer as below, o.lane, o.priority, o.due_at, o.limit_key, o.concurrency_limit,
+                               o.special, o.place, o.spot, o.may_nap,
                                row_number() over (order by s.turn, s.partition_key, -o.priority::integer, o.due_at, o.lane) as pos,
                                row_number() over (partition by s.turn, s.partition_key, -o.priority::integer order by o.due_at, o.lane)::integer as nth,
                                count(*) over (partition by s.turn, s.partition_key, -o.priority::integer) as of_level,
@@ -959,16 +960,18 @@ begin
         end if;
 
         v_is_all := v_taken = (select sum(w.n) from unnest(v_wants) as w (n));
-        -- A lane had nothing after all (its job was cancelled, or somebody holds it): the place of a type's limit that it was given is for those that this
-        -- round has set aside. The next claim looks at them again.
+        -- A lane had nothing after all (its job was cancelled, or somebody holds it): the place of a type's limit that it was given is for those of the type that
+        -- this round has set aside. The next claim looks at them again.
         if not v_is_all and v_special and v_types <> '{}' then
             insert into tidemill.lane_news (queue_id, limit_keys)
-            select p_queue_id, array_agg(distinct tidemill.type_key(v_queue.project_id, o.job_type))
-            from generate_subscripts(v_lanes, 1) as i
-            cross join lateral (
-                select r.job_type from tidemill.queue_lanes r
-                where r.ctid = v_stands[i] and r.queue_id = p_queue_id and r.lane = v_lanes[i] limit 1) o
-            where v_wants[i] > 0 and o.job_type = any(v_types)
+            select p_queue_id, array_agg(tidemill.type_key(v_queue.project_id, t.job_type))
+            from (select o.job_type
+                  from generate_subscripts(v_lanes, 1) as i
+                  cross join lateral (
+                      select r.job_type from tidemill.queue_lanes r
+                      where r.queue_id = p_queue_id and r.lane = v_lanes[i] and r.priority = v_levels[i] limit 1) o
+                  where o.job_type = any(v_types)
+                  group by o.job_type having min(v_wants[i]) = 0 and max(v_wants[i]) > 0) t
             having count(*) > 0;
         end if;
         -- partitions of lanes that are on offer still have something to give, though none of their lanes is ready
