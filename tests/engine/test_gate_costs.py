@@ -15,6 +15,7 @@ from harness.million import SHARE
 from tidemill.domain.admission import RateClass, StandingLimit
 from tidemill.engine import limits
 from tidemill.engine.explain import explain
+from tidemill.store.database import connect
 from tidemill.store.statements import sql
 
 BLOCKED = 10_000
@@ -185,6 +186,8 @@ def test_moving_what_waits_for_a_new_limit_costs_as_much_per_job_however_many_wa
 
 
 def test_explain_among_a_million_rows_is_quick_and_reads_little(mill: Mill) -> None:
+    """On a connection that only asks, as the admin function's: one that has claimed before may give its memory back after each statement
+    and take it again in the next, a thousand pages and 5 ms, or may not, by where its allocator has put the plans."""
     limits.put_rate_class(mill.store, mill.project_id, RateClass("r", 1, 86_400_000, 1))
     kinds = [
         {},
@@ -206,13 +209,15 @@ def test_explain_among_a_million_rows_is_quick_and_reads_little(mill: Mill) -> N
     )
     mill.conn.execute("insert into tidemill.queue_levels (queue_id, priority) select id, 0 from tidemill.queues")
     took, read = [], []
-    for job_id in ids:
-        times = []
-        for _ in range(5):
-            began = _processor_ms(mill)
-            explain(mill.store, mill.project_id, job_id)
-            times.append(_processor_ms(mill) - began)
-        took.append(min(times))
+    with connect(mill.dsn) as conn:
+        asker = Mill(mill.dsn, conn, mill.project_id)
+        for job_id in ids:
+            times = []
+            for _ in range(5):
+                began = _processor_ms(asker)
+                explain(asker.store, mill.project_id, job_id)
+                times.append(_processor_ms(asker) - began)
+            took.append(min(times))
     for job_id in ids[::6]:
         for name, params in (("explain/job", {"project_id": mill.project_id, "now": None}), ("explain/ahead", {"limit": 1_000})):
             plan = mill.conn.execute(b"explain (analyze, buffers, format json) " + sql(name), {"job_id": job_id, **params}).fetchone()
